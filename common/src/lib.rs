@@ -1,0 +1,27 @@
+//! The words that both sides of Sluice share. In reading order: what a dialect, a failure class and
+//! an error code are; the operator's catalog and its compiled snapshot; the windows that come home;
+//! then the small parts that every service needs.
+//!
+//! Nothing here opens a socket, reads a database or decides by a clock of its own.
+
+pub mod class;
+pub mod code;
+pub mod dialect;
+pub mod id;
+pub mod limits;
+
+pub mod catalog;
+pub mod money;
+pub mod policy;
+pub mod snapshot;
+
+pub mod window;
+
+pub mod backoff;
+pub mod clock;
+pub mod listen;
+pub mod settings;
+pub mod tasks;
+pub mod telemetry;
+
+pub mod pb;

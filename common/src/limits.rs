@@ -1,0 +1,96 @@
+//! Every number of the product, named and explained once. Other files use the names.
+
+use std::time::Duration;
+
+/// Routes of a chain. More hops would outlast the callers' own timeouts.
+pub const ROUTING_CHAIN_MAX: usize = 3;
+
+/// Failures inside [`BREAKER_WINDOW`] that take a channel out.
+pub const BREAKER_FAILURES: u32 = 3;
+/// The sliding window in which failures are counted.
+pub const BREAKER_WINDOW: Duration = Duration::from_secs(5 * 60);
+/// How long an open breaker keeps a channel out.
+pub const BREAKER_COOLDOWN: Duration = Duration::from_secs(60);
+
+/// An undecided answer is committed this long after the response headers.
+pub const GATE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a stream that the gate holds at most before it commits; no error frame is that big.
+pub const GATE_HELD_BYTES_MAX: usize = 256 * 1024;
+/// Events of a stream that the gate holds at most before it commits.
+pub const GATE_HELD_EVENTS_MAX: usize = 64;
+/// One unfinished event larger than this commits: no error frame is that big.
+pub const GATE_EVENT_BYTES_MAX: usize = 64 * 1024;
+/// A whole answer is held up to this size, then committed and streamed on.
+pub const GATE_WHOLE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Time to reach an upstream (DNS, TCP and TLS together).
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Layer 4: from the start of an attempt to its response headers.
+pub const HEADERS_TIMEOUT: Duration = Duration::from_secs(240);
+/// A committed stream without an event for this long is cut.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// A request older than this does not walk on after a timeout: two headers timeouts stay below the SDKs' 600 s.
+pub const TIMEOUT_WALK_AGE_MAX: Duration = Duration::from_secs(300);
+/// A reset on a reused connection this soon after sending means that the pool was stale, not the upstream.
+pub const STALE_CONNECTION_MAX: Duration = Duration::from_secs(5);
+
+/// Cooldown after a rate limit that names no delay.
+pub const COOLDOWN_DEFAULT: Duration = Duration::from_secs(15);
+/// Shortest cooldown and shortest hint to callers.
+pub const COOLDOWN_MIN: Duration = Duration::from_secs(1);
+/// Longest cooldown and longest hint to callers: some SDKs sleep for whatever they are told.
+pub const COOLDOWN_MAX: Duration = Duration::from_secs(60);
+/// First suspension of a credential, channel or route; each further one doubles it.
+pub const SUSPENSION_FIRST: Duration = Duration::from_secs(60);
+/// The longest suspension before one request may try again.
+pub const SUSPENSION_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Largest request body.
+pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Request bodies of all requests together.
+pub const REQUEST_BYTES_TOTAL_MAX: usize = 1024 * 1024 * 1024;
+/// Bytes of an upstream's error body that are read.
+pub const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Time within which an upstream's error body is read.
+pub const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest message of an upstream that is kept for logs or shown for a bad request.
+pub const ERROR_MESSAGE_BYTES_MAX: usize = 2 * 1024;
+
+/// A node seals its counters this often.
+pub const WINDOW_LENGTH: Duration = Duration::from_secs(10);
+/// Unsent windows are merged inside one bucket of this length.
+pub const WINDOW_BUCKET: Duration = Duration::from_secs(5 * 60);
+
+/// Heartbeats on the stream, both ways.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// A peer that was silent this long is gone.
+pub const HEARTBEAT_LOST: Duration = Duration::from_secs(45);
+/// Reconnects start from this and double.
+pub const RECONNECT_BASE: Duration = Duration::from_millis(500);
+/// Reconnects wait at most this long.
+pub const RECONNECT_MAX: Duration = Duration::from_secs(30);
+/// A stream that lived this long starts the reconnect delay anew.
+pub const RECONNECT_RESET: Duration = Duration::from_secs(60);
+/// New streams that one control plane admits in a second.
+pub const STREAMS_PER_SECOND: u32 = 200;
+/// Age at which the control plane drains a stream, give or take [`STREAM_AGE_JITTER`].
+pub const STREAM_AGE: Duration = Duration::from_secs(30 * 60);
+/// Share of [`STREAM_AGE`] by which it is moved at random.
+pub const STREAM_AGE_JITTER: f64 = 0.2;
+/// Largest message on the fleet's stream, and largest snapshot after decompression.
+pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Largest catalog document.
+pub const CATALOG_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Two unclean ends this soon after activating a snapshot put it aside.
+pub const QUARANTINE_WITHIN: Duration = Duration::from_secs(60);
+/// Crashes that put a snapshot aside; the first only retries.
+pub const QUARANTINE_CRASHES: u32 = 2;
+
+/// Requests in flight get this long at shutdown unless the settings say otherwise.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
+/// Shutdown is bounded by this after the grace period.
+pub const SHUTDOWN_BOUND: Duration = Duration::from_secs(10);
+
+/// The schema of snapshots that this version writes and reads.
+pub const SNAPSHOT_SCHEMA: u32 = 1;

@@ -1,0 +1,23 @@
+//! The data plane. A request meets the modules in this order: `api` accepts it, `dialect` finds the
+//! model in it, `table` has the chain, `walk` tries the hops (`channel`: layer 1, `upstream`: layer
+//! 4, `gate`: layer 3), `relay` passes the committed answer on, `observe` counts how it ended.
+//! Beside the requests, `sync` keeps the table as the control plane wants it, and `ops` shows the state.
+
+mod api;
+mod channel;
+mod config;
+mod dialect;
+mod fault;
+mod gate;
+mod metrics;
+mod observe;
+mod ops;
+mod relay;
+mod serve;
+mod sync;
+mod table;
+mod upstream;
+mod walk;
+
+pub use config::Config;
+pub use serve::serve;
