@@ -1,1 +1,363 @@
-//! Being written.
+//! Every metric family of the node. A registry per instance, nothing global; labels come from closed
+//! sets only: models and channels of the catalog, classes, outcomes, decisions, jobs.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use common::class::FailureClass;
+use common::window::{AttemptEnd, RequestOutcome};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+/// The content type of [`Metrics::render`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds in seconds, from a fast upstream to the headers timeout.
+const SECONDS: [f64; 16] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0];
+
+/// Decisions of the gate that are counted without a look-up.
+const DECISIONS: [&str; 6] = ["content", "end", "whole", "timeout", "bounds", "drop"];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    channel: String,
+    class: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    channel: String,
+    decision: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ChannelLabels {
+    channel: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabels {
+    job: &'static str,
+}
+
+type Seconds = Gauge<f64, AtomicU64>;
+
+/// The metrics of one node. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    in_flight: Gauge,
+    attempts: Family<AttemptLabels, Counter>,
+    decisions: Family<DecisionLabels, Counter>,
+    held: Histogram,
+    headers: Family<ChannelLabels, Histogram>,
+    open: Family<ChannelLabels, Gauge>,
+    suspended: Family<ChannelLabels, Gauge>,
+    channels: Mutex<HashSet<String>>,
+    revision: Gauge,
+    epoch: Gauge,
+    connected: Gauge,
+    updates: Family<ResultLabels, Counter>,
+    spooled: Gauge,
+    journal_failures: Counter,
+    beats: Family<JobLabels, Seconds>,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(SECONDS)
+}
+
+impl Metrics {
+    /// All families, at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("sluice");
+        let inner = Inner {
+            requests: Family::default(),
+            in_flight: Gauge::default(),
+            attempts: Family::default(),
+            decisions: Family::default(),
+            held: seconds(),
+            headers: Family::new_with_constructor(seconds),
+            open: Family::default(),
+            suspended: Family::default(),
+            channels: Mutex::default(),
+            revision: Gauge::default(),
+            epoch: Gauge::default(),
+            connected: Gauge::default(),
+            updates: Family::default(),
+            spooled: Gauge::default(),
+            journal_failures: Counter::default(),
+            beats: Family::default(),
+            registry: Registry::default(),
+        };
+        let r = &mut registry;
+        r.register("requests", "Requests by how they ended", inner.requests.clone());
+        r.register("requests_in_flight", "Requests being served now", inner.in_flight.clone());
+        r.register("attempts", "Attempts on a channel by how they ended", inner.attempts.clone());
+        r.register("gate_decisions", "What ended the holding back of an answer", inner.decisions.clone());
+        r.register_with_unit("gate_held", "How long answers were held", Unit::Seconds, inner.held.clone());
+        r.register_with_unit("headers", "Time to the response headers", Unit::Seconds, inner.headers.clone());
+        r.register("breaker_open", "1 while the breaker keeps the channel out", inner.open.clone());
+        r.register("channel_suspended", "1 while the channel is suspended", inner.suspended.clone());
+        r.register("revision", "Catalog revision that is served, 0 without any", inner.revision.clone());
+        r.register("epoch", "Epoch of the control plane that is obeyed", inner.epoch.clone());
+        r.register("connected", "1 while the control plane's stream is open", inner.connected.clone());
+        r.register("config_updates", "Updates that were taken or refused", inner.updates.clone());
+        r.register("spooled_windows", "Sealed windows that wait to be counted", inner.spooled.clone());
+        r.register(
+            "journal_write_failures",
+            "Appends to the journal that failed; their counts were kept in memory",
+            inner.journal_failures.clone(),
+        );
+        r.register_with_unit(
+            "job_last_success_timestamp",
+            "When a periodic job last succeeded",
+            Unit::Seconds,
+            inner.beats.clone(),
+        );
+        r.register("build", "The running version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        Metrics(Arc::new(Inner { registry, ..inner }))
+    }
+
+    /// The counters of a channel, resolved once and kept with it.
+    pub fn channel(&self, id: &str) -> ChannelMetrics {
+        let labels = ChannelLabels { channel: id.to_owned() };
+        let attempt =
+            |class| self.0.attempts.get_or_create_owned(&AttemptLabels { channel: id.to_owned(), class });
+        let decision = |decision| {
+            let labels = DecisionLabels { channel: id.to_owned(), decision };
+            (decision, self.0.decisions.get_or_create_owned(&labels))
+        };
+        ChannelMetrics(Arc::new(ChannelInner {
+            id: id.to_owned(),
+            ok: attempt(AttemptEnd::Ok.as_str()),
+            failed: FailureClass::ALL.map(|class| (class, attempt(class.as_str()))),
+            decisions: DECISIONS.map(decision),
+            headers: self.0.headers.get_or_create_owned(&labels),
+            open: self.0.open.get_or_create_owned(&labels),
+            suspended: self.0.suspended.get_or_create_owned(&labels),
+            metrics: self.clone(),
+        }))
+    }
+
+    /// Counts a request. A model that is not in the catalog is passed as `""`: callers choose its name.
+    pub fn request(&self, model: &str, outcome: RequestOutcome) {
+        let labels = RequestLabels { model: model.to_owned(), outcome: outcome.as_str() };
+        self.0.requests.get_or_create(&labels).inc();
+    }
+
+    /// A request begins.
+    pub fn in_flight_inc(&self) {
+        self.0.in_flight.inc();
+    }
+
+    /// A request has ended.
+    pub fn in_flight_dec(&self) {
+        self.0.in_flight.dec();
+    }
+
+    /// Shows the state of a channel; those not named by [`Metrics::retain_channels`] are forgotten.
+    pub fn channel_state(&self, id: &str, is_open: bool, is_suspended: bool) {
+        let labels = ChannelLabels { channel: id.to_owned() };
+        self.0.open.get_or_create(&labels).set(is_open.into());
+        self.0.suspended.get_or_create(&labels).set(is_suspended.into());
+    }
+
+    /// Drops the state of channels that the served table has no more. Their counters stay.
+    pub fn retain_channels(&self, ids: impl IntoIterator<Item = String>) {
+        let now: HashSet<String> = ids.into_iter().collect();
+        let mut known = self.0.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in known.difference(&now) {
+            let labels = ChannelLabels { channel: gone.clone() };
+            self.0.open.remove(&labels);
+            self.0.suspended.remove(&labels);
+        }
+        *known = now;
+    }
+
+    /// Shows what is served.
+    pub fn serving(&self, epoch: u64, revision: u64) {
+        self.0.epoch.set(epoch.cast_signed());
+        self.0.revision.set(revision.cast_signed());
+    }
+
+    /// Shows whether the control plane's stream is open.
+    pub fn connected(&self, is_connected: bool) {
+        self.0.connected.set(is_connected.into());
+    }
+
+    /// Counts an update that was taken or refused.
+    pub fn update(&self, is_applied: bool) {
+        let result = if is_applied { "applied" } else { "rejected" };
+        self.0.updates.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// Shows how many windows wait.
+    pub fn spooled(&self, windows: usize) {
+        self.0.spooled.set(i64::try_from(windows).unwrap_or(i64::MAX));
+    }
+
+    /// Brings the count of failed appends up to `total`.
+    pub fn journal_failures(&self, total: u64) {
+        let counted = self.0.journal_failures.get();
+        self.0.journal_failures.inc_by(total.saturating_sub(counted));
+    }
+
+    /// A periodic job has succeeded.
+    pub fn beat(&self, job: &'static str, now_ms: u64) {
+        self.0.beats.get_or_create(&JobLabels { job }).set(now_ms as f64 / 1000.0);
+    }
+
+    /// Everything in the OpenMetrics text format.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if encode(&mut text, &self.0.registry).is_err() {
+            tracing::error!("metrics cannot be rendered");
+        }
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}
+
+/// The counters of one channel. Clones share them.
+#[derive(Debug, Clone)]
+pub struct ChannelMetrics(Arc<ChannelInner>);
+
+#[derive(Debug)]
+struct ChannelInner {
+    id: String,
+    ok: Counter,
+    failed: [(FailureClass, Counter); FailureClass::ALL.len()],
+    decisions: [(&'static str, Counter); DECISIONS.len()],
+    headers: Histogram,
+    open: Gauge,
+    suspended: Gauge,
+    metrics: Metrics,
+}
+
+impl ChannelMetrics {
+    /// Counts an attempt at its end.
+    pub fn attempt(&self, end: AttemptEnd) {
+        match end {
+            AttemptEnd::Ok => self.0.ok.inc(),
+            AttemptEnd::Failed(class) => {
+                let counter = self.0.failed.iter().find(|(c, _)| *c == class);
+                counter.map_or(0, |(_, counter)| counter.inc())
+            }
+        };
+    }
+
+    /// Counts what ended the holding back of an answer.
+    pub fn gate_decision(&self, decision: &'static str) {
+        if let Some((_, counter)) = self.0.decisions.iter().find(|(name, _)| *name == decision) {
+            counter.inc();
+        } else {
+            let labels = DecisionLabels { channel: self.0.id.clone(), decision };
+            self.0.metrics.0.decisions.get_or_create(&labels).inc();
+        }
+    }
+
+    /// Takes the time from the start of an attempt to its response headers.
+    pub fn headers_seconds(&self, time: Duration) {
+        self.0.headers.observe(time.as_secs_f64());
+    }
+
+    /// Takes the time for which an answer was held.
+    pub fn gate_held(&self, time: Duration) {
+        self.0.metrics.0.held.observe(time.as_secs_f64());
+    }
+
+    /// Shows whether the breaker keeps the channel out.
+    pub fn breaker_open(&self, is_open: bool) {
+        self.0.open.set(is_open.into());
+    }
+
+    /// Shows whether the channel is suspended.
+    pub fn suspended(&self, is_suspended: bool) {
+        self.0.suspended.set(is_suspended.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_families_have_the_names_that_dashboards_use() {
+        let metrics = Metrics::new();
+        let channel = metrics.channel("a");
+        channel.attempt(AttemptEnd::Failed(FailureClass::Overloaded));
+        channel.gate_decision("content");
+        channel.headers_seconds(Duration::from_millis(20));
+        channel.gate_held(Duration::from_millis(20));
+        channel.breaker_open(true);
+        metrics.request("m", RequestOutcome::Served);
+        metrics.serving(1, 42);
+        metrics.beat("seal", 1500);
+        let text = metrics.render();
+        for line in [
+            r#"sluice_requests_total{model="m",outcome="served"} 1"#,
+            r#"sluice_attempts_total{channel="a",class="overloaded"} 1"#,
+            r#"sluice_attempts_total{channel="a",class="ok"} 0"#,
+            r#"sluice_gate_decisions_total{channel="a",decision="content"} 1"#,
+            r#"sluice_headers_seconds_count{channel="a"} 1"#,
+            "sluice_gate_held_seconds_count 1",
+            r#"sluice_breaker_open{channel="a"} 1"#,
+            "sluice_revision 42",
+            r#"sluice_job_last_success_timestamp_seconds{job="seal"} 1.5"#,
+            "sluice_build_info{version=",
+            "# EOF",
+        ] {
+            assert!(text.contains(line), "{line} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_channel_that_is_gone_is_not_shown() {
+        let metrics = Metrics::new();
+        metrics.retain_channels(["a".to_owned(), "b".to_owned()]);
+        metrics.channel_state("a", true, false);
+        metrics.channel_state("b", true, false);
+        metrics.retain_channels(["b".to_owned()]);
+        let text = metrics.render();
+        assert!(!text.contains(r#"sluice_breaker_open{channel="a"}"#), "{text}");
+        assert!(text.contains(r#"sluice_breaker_open{channel="b"} 1"#), "{text}");
+    }
+
+    #[test]
+    fn two_nodes_in_one_process_count_apart() {
+        let (one, other) = (Metrics::new(), Metrics::new());
+        one.in_flight_inc();
+        assert!(one.render().contains("sluice_requests_in_flight 1"));
+        assert!(other.render().contains("sluice_requests_in_flight 0"));
+    }
+}

@@ -1,0 +1,255 @@
+//! One file of the journal: counts as they were made, one append each. A frame is
+//!
+//! ```text
+//! magic (4) · length (4, little endian) · first 8 bytes of the payload's sha256 · payload: pb::Window
+//! ```
+//!
+//! so that whatever a killed process or a full disk left half-written is stepped over when the file
+//! is folded, and everything after it is still found.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use common::id::BootId;
+use common::pb::fleet as pb;
+use common::snapshot::digest;
+use common::window::{AttemptEnd, Counts, RequestOutcome, Totals, Window};
+use prost::Message as _;
+
+const MAGIC: &[u8; 4] = b"\xa5SJ1";
+const HEAD: usize = 4 + 4 + 8;
+
+/// A segment that is written to. Its totals are counted apart from its file, to check it.
+#[derive(Debug)]
+pub(super) struct Segment {
+    seq: u64,
+    path: PathBuf,
+    file: File,
+    start_ms: AtomicU64,
+    attempts: AtomicU64,
+    attempts_ok: AtomicU64,
+    requests: AtomicU64,
+    requests_served: AtomicU64,
+    /// Counts that could not be written.
+    unwritten: Mutex<Counts>,
+}
+
+/// What a segment's file held.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Folded {
+    pub counts: Counts,
+    /// Wall time of the first and the last count; `None` when there is none.
+    pub span_ms: Option<(u64, u64)>,
+    /// Bytes that belong to no whole frame.
+    pub torn: usize,
+}
+
+impl Segment {
+    /// Creates the file of a boot's segment number `seq`.
+    pub(super) fn create(journal: &Path, boot: &BootId, seq: u64, now_ms: u64) -> io::Result<Self> {
+        let path = journal.join(file_name(boot, seq));
+        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        Ok(Segment {
+            seq,
+            path,
+            file,
+            start_ms: AtomicU64::new(now_ms),
+            attempts: AtomicU64::new(0),
+            attempts_ok: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            requests_served: AtomicU64::new(0),
+            unwritten: Mutex::default(),
+        })
+    }
+
+    /// Appends by one write(2); the kernel keeps concurrent appends whole and apart. The count is kept
+    /// in memory when that fails.
+    pub(super) fn record(
+        &self,
+        now_ms: u64,
+        model: &str,
+        attempt: Option<(&str, AttemptEnd)>,
+        request: Option<RequestOutcome>,
+    ) -> io::Result<()> {
+        let frame = encode(&entry(now_ms, model, attempt, request));
+        let written = match (&self.file).write(&frame) {
+            Ok(length) if length == frame.len() => Ok(()),
+            Ok(_) => Err(io::Error::from(io::ErrorKind::WriteZero)),
+            Err(error) => Err(error),
+        };
+        if written.is_err() {
+            let mut counts = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((channel, end)) = attempt {
+                counts.add_attempt(model, channel, end);
+            }
+            if let Some(outcome) = request {
+                counts.add_request(model, outcome);
+            }
+        }
+        if let Some((_, end)) = attempt {
+            self.attempts.fetch_add(1, Ordering::Relaxed);
+            self.attempts_ok.fetch_add((end == AttemptEnd::Ok).into(), Ordering::Relaxed);
+        }
+        if let Some(outcome) = request {
+            self.requests.fetch_add(1, Ordering::Relaxed);
+            self.requests_served.fetch_add((outcome == RequestOutcome::Served).into(), Ordering::Relaxed);
+        }
+        written
+    }
+
+    pub(super) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(super) fn start_ms(&self) -> u64 {
+        self.start_ms.load(Ordering::Relaxed)
+    }
+
+    /// Moves the beginning of a segment that holds nothing yet.
+    pub(super) fn begin_at(&self, now_ms: u64) {
+        self.start_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.totals() == Totals::default()
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        Totals {
+            attempts: self.attempts.load(Ordering::Relaxed),
+            attempts_ok: self.attempts_ok.load(Ordering::Relaxed),
+            requests: self.requests.load(Ordering::Relaxed),
+            requests_served: self.requests_served.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Reads the file back and adds what could not be written. Nobody may write any more.
+    pub(super) fn fold(&self) -> io::Result<Folded> {
+        let mut folded = fold(&std::fs::read(&self.path)?);
+        folded.counts.merge(self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        Ok(folded)
+    }
+
+    /// Removes the file; the window is in the spool, and says so should this fail.
+    pub(super) fn remove(self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a sealed segment cannot be removed");
+        }
+    }
+}
+
+/// The name of a segment's file.
+pub(super) fn file_name(boot: &BootId, seq: u64) -> String {
+    format!("{boot}-{seq}")
+}
+
+/// Reads what [`file_name`] writes.
+pub(super) fn parse_name(name: &str) -> Option<(BootId, u64)> {
+    let (boot, seq) = name.rsplit_once('-')?;
+    Some((boot.into(), seq.parse().ok()?))
+}
+
+fn entry(
+    now_ms: u64,
+    model: &str,
+    attempt: Option<(&str, AttemptEnd)>,
+    request: Option<RequestOutcome>,
+) -> pb::Window {
+    let attempts = attempt.map(|(channel, end)| pb::AttemptCount {
+        model: model.to_owned(),
+        channel: channel.to_owned(),
+        class: end.as_str().to_owned(),
+        count: 1,
+    });
+    let requests = request.map(|outcome| pb::RequestCount {
+        model: model.to_owned(),
+        outcome: outcome.as_str().to_owned(),
+        count: 1,
+    });
+    pb::Window {
+        first_seq: 0,
+        last_seq: 0,
+        start_ms: now_ms,
+        end_ms: now_ms,
+        attempts: attempts.into_iter().collect(),
+        requests: requests.into_iter().collect(),
+    }
+}
+
+fn encode(entry: &pb::Window) -> Vec<u8> {
+    let length = entry.encoded_len();
+    let mut frame = Vec::with_capacity(HEAD + length);
+    frame.extend_from_slice(MAGIC);
+    frame.extend_from_slice(&(length as u32).to_le_bytes());
+    frame.extend_from_slice(&[0; 8]);
+    // A Vec grows as it must: this cannot fail.
+    let encoded = entry.encode(&mut frame);
+    debug_assert!(encoded.is_ok());
+    let sum = digest(&frame[HEAD..]);
+    frame[8..HEAD].copy_from_slice(&sum[..8]);
+    frame
+}
+
+/// Adds up every whole frame of a segment's bytes.
+pub(super) fn fold(bytes: &[u8]) -> Folded {
+    let mut folded = Folded::default();
+    let mut at = 0;
+    while at < bytes.len() {
+        match decode(&bytes[at..]) {
+            Some((entry, length)) => {
+                let span = folded.span_ms.get_or_insert((entry.start_ms, entry.end_ms));
+                *span = (span.0.min(entry.start_ms), span.1.max(entry.end_ms));
+                folded.counts.merge(Window::from(entry).counts);
+                at += length;
+            }
+            None => {
+                let rest = &bytes[at + 1..];
+                let skipped = memchr::memmem::find(rest, MAGIC).unwrap_or(rest.len()) + 1;
+                folded.torn += skipped;
+                at += skipped;
+            }
+        }
+    }
+    folded
+}
+
+fn decode(bytes: &[u8]) -> Option<(pb::Window, usize)> {
+    let (head, rest) = bytes.split_at_checked(HEAD)?;
+    let (magic, length, sum) = (head.get(..4)?, head.get(4..8)?, head.get(8..)?);
+    let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+    let payload = rest.get(..length)?;
+    let is_whole = magic == MAGIC && digest(payload)[..8] == *sum;
+    Some((pb::Window::decode(is_whole.then_some(payload)?).ok()?, HEAD + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(model: &str) -> Vec<u8> {
+        encode(&entry(5, model, Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served)))
+    }
+
+    #[test]
+    fn a_half_written_frame_costs_only_itself() {
+        for cut in 0..frame("torn").len() {
+            let mut bytes = frame("before");
+            bytes.extend_from_slice(&frame("torn")[..cut]);
+            bytes.extend_from_slice(&frame("after"));
+            let folded = fold(&bytes);
+            let models: Vec<_> = folded.counts.requests.keys().map(|(model, _)| model.as_str()).collect();
+            assert_eq!(models, ["after", "before"], "cut at {cut}");
+            assert_eq!((folded.torn, folded.counts.totals().attempts), (cut, 2));
+        }
+    }
+
+    #[test]
+    fn a_name_is_read_back() {
+        let boot = BootId::from("0198-ab");
+        assert_eq!(parse_name(&file_name(&boot, 17)), Some((boot, 17)));
+        assert_eq!(parse_name("x.tmp"), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! Counts survive whatever happens to the process.
