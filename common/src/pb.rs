@@ -1,5 +1,10 @@
 //! The generated protocol, as a module tree. Generated types stop at the files that speak gRPC.
-#![allow(missing_docs, clippy::all, reason = "generated code; the .proto files document it")]
+#![allow(
+    missing_docs,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    reason = "generated code; the .proto files document it"
+)]
 
 /// Every file descriptor of `proto/`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("sluice");

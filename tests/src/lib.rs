@@ -1,1 +1,12 @@
-//! x
+//! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
+//! (`provider`), `caller` calls a node and counts what it got, `eventually` waits for what must
+//! become true, `database` lends a PostgreSQL of one's own.
+
+pub mod caller;
+pub mod catalog;
+pub mod database;
+pub mod eventually;
+pub mod fleet;
+pub mod process;
+pub mod provider;
+pub mod tools;

@@ -1,0 +1,82 @@
+//! Catalog documents for tests: channels that lead to providers, models with their chains.
+
+use std::fmt::Write as _;
+
+use crate::provider::Provider;
+
+/// The environment variable that holds the upstream credential on test nodes.
+pub const CREDENTIAL_ENV: &str = "TEST_UPSTREAM_KEY";
+/// Its value, to be looked for where it must not be.
+pub const CREDENTIAL: &str = "sk-upstream-credential-7f3a";
+
+/// Writes a catalog.
+#[derive(Debug, Clone, Default)]
+pub struct Document {
+    policy: String,
+    channels: String,
+    models: String,
+}
+
+impl Document {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Document::default()
+    }
+
+    /// Lines of the `[policy]` table.
+    pub fn policy(mut self, lines: &str) -> Self {
+        let _ = writeln!(self.policy, "{lines}");
+        self
+    }
+
+    /// A channel to a provider, under the provider's name.
+    pub fn provider(self, provider: &Provider) -> Self {
+        self.channel(provider.name(), &provider.url(), "")
+    }
+
+    /// A channel with further lines.
+    pub fn channel(mut self, id: &str, base_url: &str, lines: &str) -> Self {
+        let _ = writeln!(
+            self.channels,
+            "[channels.{id}]\ndialects = [\"openai-chat\"]\nbase_url = \"{base_url}\"\n\
+             credential = \"env:{CREDENTIAL_ENV}\"\n{lines}\n"
+        );
+        self
+    }
+
+    /// A model whose chain is these channels in this order; the upstream's name is `up-MODEL`.
+    pub fn model(mut self, name: &str, channels: &[&str]) -> Self {
+        let _ = writeln!(
+            self.models,
+            "[models.\"{name}\"]\nprice = {{ input = \"9.00\", output = \"9.00\" }}\nroutes = ["
+        );
+        for (cost, channel) in channels.iter().enumerate() {
+            let cost = cost + 1;
+            let _ = writeln!(
+                self.models,
+                "  {{ channel = \"{channel}\", upstream_model = \"up-{name}\", \
+                 cost = {{ input = \"{cost}.00\", output = \"{cost}.00\" }} }},"
+            );
+        }
+        self.models.push_str("]\n\n");
+        self
+    }
+
+    /// The text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.policy.is_empty() {
+            let _ = writeln!(text, "[policy]\n{}", self.policy);
+        }
+        text + &self.channels + &self.models
+    }
+}
+
+/// The catalog of most tests: one model whose chain is these providers in this order.
+pub fn chain_of(model: &str, providers: &[&Provider]) -> Document {
+    let names: Vec<&str> = providers.iter().map(|p| p.name()).collect();
+    providers
+        .iter()
+        .fold(Document::new(), |document, provider| document.provider(provider))
+        .model(model, &names)
+}

@@ -1,0 +1,506 @@
+//! A simulated OpenAI-compatible provider on loopback: real sockets, scripted behaviour that can be
+//! changed while it runs, a log of every call and of the exact bytes that were sent for it.
+
+pub mod script;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use common::tasks::Tasks;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::HeaderMap;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::CancellationToken;
+
+pub use script::Script;
+use script::{Asked, Plan, Step};
+
+/// How the answer to a call ended on the provider's side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything was handed to the socket.
+    Complete,
+    /// The script broke it off.
+    Broken,
+    /// The caller went away before.
+    Dropped,
+}
+
+/// One call and what became of it.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// When it arrived.
+    pub at: Instant,
+    /// From 1.
+    pub number: u64,
+    /// Path and query.
+    pub path: String,
+    /// As they came.
+    pub headers: HeaderMap,
+    /// As it came.
+    pub body: Bytes,
+    /// The model that was asked for.
+    pub model: String,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// What the script of that moment was.
+    pub script: Script,
+    /// The body so far, byte by byte.
+    pub sent: Vec<u8>,
+    /// `None` while it is being answered.
+    pub ended: Option<Ended>,
+}
+
+impl Call {
+    /// The id of the answer.
+    pub fn answer_id(&self, provider: &str) -> String {
+        script::answer_id(provider, self.number)
+    }
+}
+
+#[derive(Default)]
+struct Scripts {
+    all: Option<Script>,
+    by_model: BTreeMap<String, Script>,
+}
+
+struct Shared {
+    name: String,
+    scripts: Mutex<Scripts>,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Shared {
+    fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scripts(&self) -> MutexGuard<'_, Scripts> {
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn script(&self, model: &str) -> Script {
+        let scripts = self.scripts();
+        scripts.by_model.get(model).or(scripts.all.as_ref()).cloned().unwrap_or(Script::Healthy)
+    }
+}
+
+/// A provider that runs; it stops when it is dropped.
+pub struct Provider {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    wanted: watch::Sender<bool>,
+    listening: watch::Receiver<bool>,
+    tasks: Tasks,
+}
+
+impl Provider {
+    /// Starts a healthy provider on a free port.
+    pub async fn start(name: &str) -> anyhow::Result<Self> {
+        Provider::start_at(name, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Starts a healthy provider on `address`.
+    pub async fn start_at(name: &str, address: SocketAddr) -> anyhow::Result<Self> {
+        let listener = bind(address)?.listen(1024)?;
+        let address = listener.local_addr()?;
+        let shared =
+            Arc::new(Shared { name: name.to_owned(), scripts: Mutex::default(), calls: Mutex::default() });
+        let (wanted, wanted_rx) = watch::channel(true);
+        let (listening_tx, listening) = watch::channel(true);
+        let tasks = Tasks::new();
+        let port = Port { address, shared: shared.clone(), tasks: tasks.clone(), listening: listening_tx };
+        tasks.spawn("provider", |token| port.run(listener, wanted_rx, token));
+        Ok(Provider { shared, address, wanted, listening, tasks })
+    }
+
+    /// Its name, as in its answers.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base URL of a channel that leads here.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// What it does from the next call on, for every model. Returns when that is so.
+    pub async fn set(&self, script: Script) {
+        let listen = script != Script::Refuse;
+        {
+            let mut scripts = self.shared.scripts();
+            scripts.all = Some(script);
+            scripts.by_model.clear();
+        }
+        self.wanted.send_replace(listen);
+        let mut listening = self.listening.clone();
+        // An error means that the provider has stopped: then it does not listen either.
+        let _ = listening.wait_for(|now| *now == listen).await;
+    }
+
+    /// What it does from the next call on for one model (the upstream's name); not for `refuse`.
+    pub fn set_for(&self, model: &str, script: Script) {
+        self.shared.scripts().by_model.insert(model.to_owned(), script);
+    }
+
+    /// What it does with a call for `model` now.
+    pub fn script(&self, model: &str) -> Script {
+        self.shared.script(model)
+    }
+
+    /// Every call so far, oldest first.
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.calls().clone()
+    }
+
+    /// How many calls there were.
+    pub fn call_count(&self) -> usize {
+        self.shared.calls().len()
+    }
+
+    /// The call whose answer has this id.
+    pub fn call_of(&self, answer_id: &str) -> Option<Call> {
+        let number: usize = answer_id.rsplit('-').next()?.parse().ok()?;
+        self.shared.calls().get(number.checked_sub(1)?).cloned()
+    }
+
+    /// What was sent for the last call.
+    pub fn last_sent(&self) -> Vec<u8> {
+        self.shared.calls().last().map(|call| call.sent.clone()).unwrap_or_default()
+    }
+
+    /// Ends it and every connection.
+    pub async fn stop(self) {
+        self.tasks.stop(Duration::from_secs(2)).await;
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.tasks.token().cancel();
+    }
+}
+
+/// A socket that holds its port without listening: who connects is refused.
+fn bind(address: SocketAddr) -> anyhow::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address).with_context(|| format!("provider cannot take {address}"))?;
+    Ok(socket)
+}
+
+struct Port {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    tasks: Tasks,
+    listening: watch::Sender<bool>,
+}
+
+impl Port {
+    async fn run(self, listener: TcpListener, mut wanted: watch::Receiver<bool>, stop: CancellationToken) {
+        let mut listener = Some(listener);
+        let mut held: Option<TcpSocket> = None;
+        let mut generation = stop.child_token();
+        loop {
+            let want = *wanted.borrow_and_update();
+            if want && listener.is_none() {
+                let socket = held.take().map_or_else(|| bind(self.address), Ok);
+                listener = socket.and_then(|s| Ok(s.listen(1024)?)).ok();
+                generation = stop.child_token();
+            } else if !want && listener.take().is_some() {
+                generation.cancel();
+                held = bind(self.address).ok();
+            }
+            self.listening.send_replace(listener.is_some());
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = wanted.changed() => if changed.is_err() { return },
+                accepted = accept(listener.as_ref()) => {
+                    let shared = self.shared.clone();
+                    let generation = generation.clone();
+                    self.tasks.spawn("provider connection", |_| connection(accepted, shared, generation));
+                }
+            }
+        }
+    }
+}
+
+async fn accept(listener: Option<&TcpListener>) -> TcpStream {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(_) => sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>, stop: CancellationToken) {
+    let _ = stream.set_nodelay(true);
+    let reset = Arc::new(AtomicBool::new(false));
+    let socket = Socket { stream, reset: reset.clone() };
+    let service = service_fn(move |request| answer(request, shared.clone(), reset.clone()));
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(socket), service);
+    tokio::select! {
+        _ = connection => {}
+        () = stop.cancelled() => {}
+    }
+}
+
+/// Why a connection ends without an answer, or in the middle of one.
+#[derive(Debug, thiserror::Error)]
+#[error("the script ends the connection here")]
+struct Broken;
+
+async fn answer(
+    request: Request<Incoming>,
+    shared: Arc<Shared>,
+    reset: Arc<AtomicBool>,
+) -> Result<Response<Scripted>, Broken> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
+    let fields: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    let model = fields["model"].as_str().unwrap_or_default().to_owned();
+    let stream = fields["stream"].as_bool().unwrap_or(false);
+    let script = shared.script(&model);
+    let number = {
+        let mut calls = shared.calls();
+        let number = calls.len() as u64 + 1;
+        calls.push(Call {
+            at: Instant::now(),
+            number,
+            path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            headers: head.headers,
+            body,
+            model: model.clone(),
+            stream,
+            script: script.clone(),
+            sent: Vec::new(),
+            ended: None,
+        });
+        number
+    };
+    let mut record = Record { shared: shared.clone(), number, ended: Ended::Dropped };
+    let asked = Asked { provider: shared.name.clone(), number, model, stream };
+    match script.plan(&asked) {
+        Plan::Reset => {
+            record.ended = Ended::Broken;
+            reset.store(true, Ordering::Release);
+            Err(Broken)
+        }
+        Plan::Hang => {
+            let _record = record;
+            std::future::pending().await
+        }
+        Plan::Answer { status, headers, steps } => {
+            let mut response = Response::builder().status(StatusCode::from_u16(status).map_err(|_| Broken)?);
+            for (name, value) in headers {
+                response = response.header(name, value);
+            }
+            response.body(Scripted { steps: steps.into(), pause: None, record, reset }).map_err(|_| Broken)
+        }
+    }
+}
+
+/// Notes how a call ended, also when its answer is dropped.
+struct Record {
+    shared: Arc<Shared>,
+    number: u64,
+    ended: Ended,
+}
+
+impl Record {
+    fn with_call(&self, change: impl FnOnce(&mut Call)) {
+        if let Some(call) = self.shared.calls().get_mut(self.number as usize - 1) {
+            change(call);
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let ended = self.ended;
+        self.with_call(|call| call.ended = Some(ended));
+    }
+}
+
+/// The body of an answer: its steps, one after the other.
+struct Scripted {
+    steps: std::collections::VecDeque<Step>,
+    pause: Option<Pin<Box<Sleep>>>,
+    record: Record,
+    reset: Arc<AtomicBool>,
+}
+
+impl Body for Scripted {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                std::task::ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match self.steps.pop_front() {
+                None => {
+                    self.record.ended = Ended::Complete;
+                    return Poll::Ready(None);
+                }
+                Some(Step::Send(bytes)) => {
+                    self.record.with_call(|call| call.sent.extend_from_slice(&bytes));
+                    if self.steps.is_empty() {
+                        self.record.ended = Ended::Complete;
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                }
+                Some(Step::Wait(time)) => self.pause = Some(Box::pin(sleep(time))),
+                Some(Step::Stall) => {
+                    self.steps.push_front(Step::Stall);
+                    return Poll::Pending;
+                }
+                Some(step @ (Step::Close | Step::Abort)) => {
+                    self.record.ended = Ended::Broken;
+                    self.reset.store(step == Step::Abort, Ordering::Release);
+                    return Poll::Ready(Some(Err(Broken)));
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.steps.is_empty() && self.pause.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // A body of one piece has a length, as the whole answers of real providers do.
+        match (self.steps.len(), self.steps.front()) {
+            (1, Some(Step::Send(bytes))) => SizeHint::with_exact(bytes.len() as u64),
+            _ => SizeHint::default(),
+        }
+    }
+}
+
+/// A connection that can end in a TCP reset instead of a clean close.
+struct Socket {
+    stream: TcpStream,
+    reset: Arc<AtomicBool>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.reset.load(Ordering::Acquire) {
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The control interface of a provider that runs as a process of its own, for scripts and the
+/// demo: `GET /calls`, `GET /script`, `PUT /script` with a script's name (`?model=` for one model).
+pub async fn control(
+    provider: Arc<Provider>,
+    request: Request<Incoming>,
+) -> Result<Response<http_body_util::Full<Bytes>>, Infallible> {
+    let (head, body) = request.into_parts();
+    let model = head.uri.query().and_then(|query| query.strip_prefix("model=")).map(str::to_owned);
+    let (status, text) = match (head.method.as_str(), head.uri.path()) {
+        ("GET", "/calls") => (StatusCode::OK, calls_json(&provider)),
+        ("GET", "/script") => {
+            (StatusCode::OK, provider.script(model.as_deref().unwrap_or_default()).to_string())
+        }
+        ("PUT", "/script") => {
+            let name = body.collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+            match String::from_utf8_lossy(&name).trim().parse::<Script>() {
+                Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")),
+                Ok(script) => {
+                    let shown = format!("{script}\n");
+                    match model {
+                        Some(model) => provider.set_for(&model, script),
+                        None => provider.set(script).await,
+                    }
+                    (StatusCode::OK, shown)
+                }
+            }
+        }
+        _ => (StatusCode::NOT_FOUND, "GET /calls, GET /script, PUT /script\n".to_owned()),
+    };
+    let mut response = Response::new(http_body_util::Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+fn calls_json(provider: &Provider) -> String {
+    let calls: Vec<_> = provider
+        .calls()
+        .into_iter()
+        .map(|call| {
+            serde_json::json!({
+                "number": call.number,
+                "path": call.path,
+                "model": call.model,
+                "stream": call.stream,
+                "script": call.script.to_string(),
+                "body": String::from_utf8_lossy(&call.body),
+                "sent": String::from_utf8_lossy(&call.sent),
+                "ended": call.ended.map(|ended| format!("{ended:?}").to_lowercase()),
+            })
+        })
+        .collect();
+    serde_json::Value::from(calls).to_string() + "\n"
+}

@@ -1,0 +1,413 @@
+//! What a simulated provider does with a call: the scripts, their names, and the bytes that each
+//! one sends. Pure: `provider` carries the plan out.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+
+/// What a provider does with calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Script {
+    /// A good answer, streamed or whole as asked.
+    Healthy,
+    /// A good answer whose deltas come one by one.
+    Slow {
+        /// How many deltas.
+        deltas: u32,
+        /// The pause before each of them.
+        every: Duration,
+    },
+    /// An HTTP error in the OpenAI shape.
+    Status(u16),
+    /// 429, with or without `Retry-After` in seconds.
+    RateLimited(Option<u32>),
+    /// Nobody listens.
+    Refuse,
+    /// The connection is reset once the request was read.
+    Reset,
+    /// No response headers, ever.
+    Hang,
+    /// An error frame first, under a 200; of a whole answer an error body.
+    ErrorFirst,
+    /// The same after a role-only chunk.
+    ErrorAfterRole,
+    /// A web page under a 200.
+    Html,
+    /// A 200 with nothing in it.
+    Empty,
+    /// Two deltas, then the connection closes without an end of the body.
+    Cut,
+    /// Two deltas, then a TCP reset.
+    CutByReset,
+    /// Two deltas, then a clean end without a finish.
+    NoFinish,
+    /// Two deltas, then silence.
+    Stall,
+    /// These bytes under a 200, in these reads, then a clean end.
+    Raw {
+        /// The content type of the answer.
+        content_type: &'static str,
+        /// The reads.
+        chunks: Vec<Bytes>,
+    },
+}
+
+impl Script {
+    /// Every script that has a name without parameters, as `provider` and the demo take them.
+    pub const NAMES: [&'static str; 15] = [
+        "healthy",
+        "slow",
+        "503",
+        "429",
+        "refuse",
+        "reset",
+        "hang",
+        "error-first",
+        "error-after-role",
+        "html",
+        "empty",
+        "cut",
+        "cut-by-reset",
+        "no-finish",
+        "stall",
+    ];
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Script::Healthy => f.write_str("healthy"),
+            Script::Slow { deltas, every } => write!(f, "slow:{deltas}:{}ms", every.as_millis()),
+            Script::Status(status) => write!(f, "{status}"),
+            Script::RateLimited(None) => f.write_str("429"),
+            Script::RateLimited(Some(after)) => write!(f, "429:{after}"),
+            Script::Refuse => f.write_str("refuse"),
+            Script::Reset => f.write_str("reset"),
+            Script::Hang => f.write_str("hang"),
+            Script::ErrorFirst => f.write_str("error-first"),
+            Script::ErrorAfterRole => f.write_str("error-after-role"),
+            Script::Html => f.write_str("html"),
+            Script::Empty => f.write_str("empty"),
+            Script::Cut => f.write_str("cut"),
+            Script::CutByReset => f.write_str("cut-by-reset"),
+            Script::NoFinish => f.write_str("no-finish"),
+            Script::Stall => f.write_str("stall"),
+            Script::Raw { .. } => f.write_str("raw"),
+        }
+    }
+}
+
+impl FromStr for Script {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let (word, rest) = name.split_once(':').map_or((name, None), |(word, rest)| (word, Some(rest)));
+        let script = match (word, rest) {
+            ("healthy", None) => Script::Healthy,
+            ("slow", None) => Script::Slow { deltas: 20, every: Duration::from_millis(100) },
+            ("slow", Some(rest)) => {
+                let (deltas, every) = rest.split_once(':').unwrap_or((rest, "100ms"));
+                let every = Duration::from_millis(every.trim_end_matches("ms").parse()?);
+                Script::Slow { deltas: deltas.parse()?, every }
+            }
+            ("429", None) => Script::RateLimited(None),
+            ("429", Some(after)) => Script::RateLimited(Some(after.parse()?)),
+            ("refuse", None) => Script::Refuse,
+            ("reset", None) => Script::Reset,
+            ("hang", None) => Script::Hang,
+            ("error-first", None) => Script::ErrorFirst,
+            ("error-after-role", None) => Script::ErrorAfterRole,
+            ("html", None) => Script::Html,
+            ("empty", None) => Script::Empty,
+            ("cut", None) => Script::Cut,
+            ("cut-by-reset", None) => Script::CutByReset,
+            ("no-finish", None) => Script::NoFinish,
+            ("stall", None) => Script::Stall,
+            (status, None) => match status.parse() {
+                Ok(status @ 300..=599) => Script::Status(status),
+                _ => anyhow::bail!("no such script {name:?}; there are {}", Script::NAMES.join(", ")),
+            },
+            _ => anyhow::bail!("{word} takes no parameter"),
+        };
+        Ok(script)
+    }
+}
+
+/// What is known of a call when it is answered.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Who answers; its name is in every text.
+    pub provider: String,
+    /// Number of the call, from 1; part of the answer's id.
+    pub number: u64,
+    /// The upstream's name for the model.
+    pub model: String,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+}
+
+/// How a call is answered.
+#[derive(Debug)]
+pub enum Plan {
+    /// The connection is reset.
+    Reset,
+    /// Nothing happens until the caller goes away.
+    Hang,
+    /// A response.
+    Answer {
+        /// Its status.
+        status: u16,
+        /// Its headers.
+        headers: Vec<(&'static str, String)>,
+        /// Its body.
+        steps: Vec<Step>,
+    },
+}
+
+/// A step of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Bytes; what came before them is flushed first when a pause stands between.
+    Send(Bytes),
+    /// A pause.
+    Wait(Duration),
+    /// Silence until the caller goes away.
+    Stall,
+    /// The connection closes before the end of the body.
+    Close,
+    /// The same by a TCP reset.
+    Abort,
+}
+
+/// Long enough for what was sent to leave the process before the next step.
+const FLUSH: Duration = Duration::from_millis(30);
+
+impl Script {
+    /// The answer to a call.
+    pub fn plan(&self, asked: &Asked) -> Plan {
+        match self {
+            Script::Refuse | Script::Reset => Plan::Reset,
+            Script::Hang => Plan::Hang,
+            Script::Status(status) => error(*status, None),
+            Script::RateLimited(after) => error(429, *after),
+            Script::Html => {
+                answer("text/html; charset=utf-8", vec![send("<html><body>Just a moment…</body></html>")])
+            }
+            Script::Empty => answer(media_type(asked), vec![]),
+            Script::Raw { content_type, chunks } => {
+                let mut steps = Vec::new();
+                for chunk in chunks {
+                    steps.extend([Step::Send(chunk.clone()), Step::Wait(FLUSH)]);
+                }
+                answer(content_type, steps)
+            }
+            Script::ErrorFirst if asked.stream => answer(SSE, vec![send(error_frame())]),
+            Script::ErrorAfterRole if asked.stream => {
+                answer(SSE, vec![send(role_frame(asked)), Step::Wait(FLUSH), send(error_frame())])
+            }
+            Script::ErrorFirst | Script::ErrorAfterRole => {
+                answer(JSON, vec![send(json!({"error": error_object()}).to_string())])
+            }
+            _ if asked.stream => answer(SSE, self.stream_steps(asked)),
+            _ => answer(JSON, self.whole_steps(asked)),
+        }
+    }
+
+    fn stream_steps(&self, asked: &Asked) -> Vec<Step> {
+        let mut steps = vec![send(": welcome\n\n"), send(role_frame(asked))];
+        let (deltas, pause) = match self {
+            Script::Slow { deltas, every } => (*deltas, Some(*every)),
+            Script::Healthy => (WORDS, None),
+            _ => (2, None),
+        };
+        for word in 0..deltas {
+            steps.extend(pause.map(Step::Wait));
+            steps.push(send(delta_frame(asked, &word_at(asked, word))));
+        }
+        match self {
+            Script::Healthy | Script::Slow { .. } => {
+                steps.extend([send(finish_frame(asked)), send("data: [DONE]\n\n")]);
+            }
+            Script::Cut => steps.extend([Step::Wait(FLUSH), Step::Close]),
+            Script::CutByReset => steps.extend([Step::Wait(FLUSH), Step::Abort]),
+            Script::Stall => steps.push(Step::Stall),
+            _ => {}
+        }
+        steps
+    }
+
+    fn whole_steps(&self, asked: &Asked) -> Vec<Step> {
+        let body = whole(asked, &text(asked, WORDS));
+        let half = body.slice(..body.len() / 2);
+        match self {
+            Script::Slow { deltas, every } => {
+                let body = whole(asked, &text(asked, *deltas));
+                vec![Step::Wait(*every * *deltas), Step::Send(body)]
+            }
+            Script::Cut => vec![Step::Send(half), Step::Wait(FLUSH), Step::Close],
+            Script::CutByReset => vec![Step::Send(half), Step::Wait(FLUSH), Step::Abort],
+            Script::NoFinish => vec![Step::Send(half)],
+            Script::Stall => vec![Step::Send(half), Step::Stall],
+            _ => vec![Step::Send(body)],
+        }
+    }
+}
+
+/// Words of a healthy answer.
+const WORDS: u32 = 6;
+const SSE: &str = "text/event-stream; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// The text of the good answer to a call: it names the provider and the call.
+pub fn text(asked: &Asked, words: u32) -> String {
+    (0..words).map(|word| word_at(asked, word)).collect()
+}
+
+/// The text of a healthy answer.
+pub fn healthy_text(asked: &Asked) -> String {
+    text(asked, WORDS)
+}
+
+/// The id of the answer to a call.
+pub fn answer_id(provider: &str, number: u64) -> String {
+    format!("chatcmpl-{provider}-{number}")
+}
+
+fn word_at(asked: &Asked, word: u32) -> String {
+    match word {
+        0 => format!("{} answers", asked.provider),
+        1 => format!(" call {}", asked.number),
+        word if word % 2 == 0 => format!(" größe-{word}"),
+        word => format!(" 流れ{word}"),
+    }
+}
+
+fn media_type(asked: &Asked) -> &'static str {
+    if asked.stream { SSE } else { JSON }
+}
+
+fn send(bytes: impl Into<Bytes>) -> Step {
+    Step::Send(bytes.into())
+}
+
+fn answer(content_type: &str, steps: Vec<Step>) -> Plan {
+    let headers = vec![
+        ("content-type", content_type.to_owned()),
+        ("x-request-id", "req_upstream".to_owned()),
+        ("openai-organization", "org-of-the-operator".to_owned()),
+        ("x-ratelimit-remaining-requests", "7".to_owned()),
+        ("set-cookie", "session=upstream".to_owned()),
+    ];
+    Plan::Answer { status: 200, headers, steps }
+}
+
+fn error(status: u16, retry_after: Option<u32>) -> Plan {
+    let (kind, code, message) = match status {
+        400 => ("invalid_request_error", "invalid_value", "the temperature is out of range"),
+        401 => ("invalid_request_error", "invalid_api_key", "incorrect API key provided: sk-up…"),
+        402 => ("insufficient_quota", "insufficient_quota", "you exceeded your current quota"),
+        403 => ("permission_error", "unsupported_country", "not in this country"),
+        404 => ("invalid_request_error", "model_not_found", "the model does not exist"),
+        429 => ("rate_limit_error", "rate_limit_exceeded", "too many requests"),
+        _ => ("server_error", "server_error", "the upstream is in trouble"),
+    };
+    let body = json!({"error": {"message": message, "type": kind, "param": null, "code": code}});
+    let mut headers = vec![("content-type", JSON.to_owned()), ("x-should-retry", "true".to_owned())];
+    headers.extend(retry_after.map(|after| ("retry-after", after.to_string())));
+    Plan::Answer { status, headers, steps: vec![send(body.to_string())] }
+}
+
+fn error_object() -> serde_json::Value {
+    json!({"message": "backend gone", "type": "server_error", "param": null, "code": 502})
+}
+
+fn error_frame() -> String {
+    format!("data: {}\n\ndata: [DONE]\n\n", json!({"error": error_object()}))
+}
+
+/// A frame with spaces and an unknown field in it, so that a gateway that writes it anew is noticed.
+fn frame(asked: &Asked, delta: &serde_json::Value, finish: &str) -> String {
+    format!(
+        "data: {{\"id\": \"{}\",  \"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":{},\
+         \"x_served_by\":\"{}\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"logprobs\":null,\
+         \"finish_reason\":{finish}}}]}}\n\n",
+        answer_id(&asked.provider, asked.number),
+        json!(asked.model),
+        asked.provider,
+    )
+}
+
+fn role_frame(asked: &Asked) -> String {
+    frame(asked, &json!({"role": "assistant", "content": "", "refusal": null}), "null")
+}
+
+fn delta_frame(asked: &Asked, content: &str) -> String {
+    frame(asked, &json!({"content": content}), "null")
+}
+
+fn finish_frame(asked: &Asked) -> String {
+    frame(asked, &json!({}), "\"stop\"")
+}
+
+fn whole(asked: &Asked, content: &str) -> Bytes {
+    let id = answer_id(&asked.provider, asked.number);
+    let body = format!(
+        "{{\n  \"id\": \"{id}\",\n  \"object\": \"chat.completion\",\n  \"created\": 1700000000,\n  \"model\": {},\n  \
+         \"x_served_by\": \"{}\",\n  \"choices\": [{{\"index\": 0, \"message\": {{\"role\": \"assistant\", \
+         \"content\": {}, \"refusal\": null}}, \"logprobs\": null, \"finish_reason\": \"stop\"}}],\n  \
+         \"usage\": {{\"prompt_tokens\": 3, \"completion_tokens\": 6, \"total_tokens\": 9}}\n}}\n",
+        json!(asked.model),
+        asked.provider,
+        json!(content),
+    );
+    Bytes::from(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(stream: bool) -> Asked {
+        Asked { provider: "p1".to_owned(), number: 7, model: "m".to_owned(), stream }
+    }
+
+    fn body(script: &Script, stream: bool) -> String {
+        let Plan::Answer { steps, .. } = script.plan(&asked(stream)) else { panic!("no answer") };
+        let sent = steps.iter().filter_map(|step| match step {
+            Step::Send(bytes) => Some(bytes.clone()),
+            _ => None,
+        });
+        String::from_utf8(sent.flatten().collect()).unwrap()
+    }
+
+    #[test]
+    fn every_name_is_a_script_and_comes_back() {
+        for name in Script::NAMES {
+            let script: Script = name.parse().unwrap();
+            assert_eq!(script.to_string().parse::<Script>().unwrap(), script);
+        }
+        assert_eq!("429:2".parse::<Script>().unwrap(), Script::RateLimited(Some(2)));
+        assert_eq!("500".parse::<Script>().unwrap(), Script::Status(500));
+        assert!("nonsense".parse::<Script>().is_err());
+    }
+
+    #[test]
+    fn a_healthy_answer_says_who_gave_it() {
+        let text = healthy_text(&asked(true));
+        assert!(text.starts_with("p1 answers call 7"));
+        let whole: serde_json::Value = serde_json::from_str(&body(&Script::Healthy, false)).unwrap();
+        assert_eq!(whole["choices"][0]["message"]["content"], text);
+        assert!(body(&Script::Healthy, true).ends_with("data: [DONE]\n\n"));
+    }
+
+    #[test]
+    fn what_breaks_off_has_no_end() {
+        for script in [Script::Cut, Script::CutByReset, Script::NoFinish, Script::Stall] {
+            assert!(!body(&script, true).contains("[DONE]"), "{script}");
+            assert!(serde_json::from_str::<serde_json::Value>(&body(&script, false)).is_err(), "{script}");
+        }
+    }
+}
