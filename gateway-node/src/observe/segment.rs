@@ -65,6 +65,19 @@ impl Segment {
         })
     }
 
+    /// A segment whose file is another one than its path says, so that writing can be made to fail.
+    #[cfg(test)]
+    pub(super) fn with_file(
+        journal: &Path,
+        boot: &BootId,
+        seq: u64,
+        file: impl Into<std::os::fd::OwnedFd>,
+    ) -> Self {
+        let mut segment = Segment::create(journal, boot, seq, 0).unwrap();
+        segment.file = File::from(file.into());
+        segment
+    }
+
     /// Appends by one write(2); the kernel keeps concurrent appends whole and apart. The count is kept
     /// in memory when that fails.
     pub(super) fn record(

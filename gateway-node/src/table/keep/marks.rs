@@ -1,0 +1,112 @@
+//! What is remembered between runs beside the parts: which catalog was activated a moment ago, how
+//! often the process died under it, and what was put aside for that. One small JSON file.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use common::snapshot::Sha;
+use serde::{Deserialize, Serialize};
+
+use super::{Quarantined, file};
+
+#[derive(Debug)]
+pub(super) struct Marks {
+    path: PathBuf,
+    content: Content,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Content {
+    binary: String,
+    /// There from just before an activation until a minute later or an intended end.
+    fresh: Option<Mark>,
+    /// By digest.
+    crashes: BTreeMap<String, u32>,
+    quarantined: Vec<Aside>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    version: u64,
+    sha256: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Aside {
+    version: u64,
+    sha256: String,
+    crashes: u32,
+}
+
+impl Marks {
+    /// Reads the file; one that is absent or unreadable suspects nothing. Another binary forgives.
+    pub(super) fn load(path: &Path, binary: &str) -> Self {
+        let read = std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Content>(&bytes).ok());
+        let mut content = read.unwrap_or_default();
+        if content.binary != binary {
+            content = Content { binary: binary.to_owned(), ..Content::default() };
+        }
+        Marks { path: path.to_path_buf(), content }
+    }
+
+    pub(super) fn save(&self) -> io::Result<()> {
+        file::write_bytes(&self.path, &serde_json::to_vec(&self.content)?)
+    }
+
+    /// Counts a run that ended while its catalog was fresh: version, digest and how often by now.
+    pub(super) fn take_crash(&mut self) -> Option<(u64, Sha, u32)> {
+        let mark = self.content.fresh.take()?;
+        let crashes = self.content.crashes.entry(mark.sha256.clone()).or_default();
+        *crashes += 1;
+        Some((mark.version, parse_hex(&mark.sha256)?, *crashes))
+    }
+
+    pub(super) fn activate(&mut self, version: u64, sha256: Sha) {
+        self.content.fresh = Some(Mark { version, sha256: hex(&sha256) });
+    }
+
+    /// Clears the suspicion; returns whether there was any.
+    pub(super) fn settle(&mut self) -> bool {
+        let Some(mark) = self.content.fresh.take() else { return false };
+        self.content.crashes.remove(&mark.sha256);
+        true
+    }
+
+    /// As [`Marks::settle`], but past crashes still count: the catalog proved nothing.
+    pub(super) fn end(&mut self) -> bool {
+        self.content.fresh.take().is_some()
+    }
+
+    pub(super) fn quarantine(&mut self, suspect: Quarantined) {
+        let sha256 = hex(&suspect.sha256);
+        self.content.crashes.remove(&sha256);
+        self.content.quarantined.retain(|q| q.sha256 != sha256);
+        self.content.quarantined.push(Aside { version: suspect.version, sha256, crashes: suspect.crashes });
+    }
+
+    pub(super) fn quarantined(&self) -> Vec<Quarantined> {
+        let aside = self.content.quarantined.iter();
+        aside
+            .filter_map(|q| {
+                Some(Quarantined { version: q.version, sha256: parse_hex(&q.sha256)?, crashes: q.crashes })
+            })
+            .collect()
+    }
+}
+
+fn hex(sha256: &Sha) -> String {
+    sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parse_hex(text: &str) -> Option<Sha> {
+    let mut sha256 = Sha::default();
+    if !text.is_ascii() || text.len() != 2 * sha256.len() {
+        return None;
+    }
+    for (index, byte) in sha256.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
+    }
+    Some(sha256)
+}
