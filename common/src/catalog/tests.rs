@@ -1,0 +1,3 @@
+//! The catalog from document to chain, snapshot and difference.
+
+use super::*;
