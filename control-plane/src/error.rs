@@ -1,0 +1,49 @@
+//! What can go wrong for somebody who asks. `grpc/status.rs` says it in gRPC's words.
+
+use common::catalog::Fault;
+
+use crate::store::StoreError;
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The catalog has faults; these are all of them.
+    #[error("the catalog has {} faults", .0.len())]
+    Catalog(Vec<Fault>),
+    /// A field of the request is not what it must be.
+    #[error("{field}: {message}")]
+    Argument {
+        /// The request's field.
+        field: &'static str,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Somebody else was faster: the current revision is another one than the author believes.
+    #[error("expected revision {expected}, but the current one is {current}")]
+    Conflict {
+        /// What the author believes to be current.
+        expected: u64,
+        /// What is.
+        current: u64,
+    },
+    /// There is no such thing.
+    #[error("no such {what}: {name}")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The store is away or failed.
+    #[error("the store is not available")]
+    Store(#[from] StoreError),
+    /// Others were faster, again and again.
+    #[error("too many changes at the same time; try again")]
+    Busy,
+    /// Nothing was read from the store yet.
+    #[error("the control plane is not ready yet")]
+    NotReady,
+    /// Something that cannot be is.
+    #[error("{0}")]
+    Broken(&'static str),
+}

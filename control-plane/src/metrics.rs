@@ -1,0 +1,248 @@
+//! Every metric of the control plane. A registry per instance; nothing global.
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::Arc;
+
+/// What became of a reported window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WindowResult {
+    /// It was counted.
+    Counted,
+    /// It was counted before.
+    Duplicate,
+    /// It did not follow the last counted one.
+    OutOfOrder,
+    /// It was not a window.
+    Invalid,
+}
+
+/// How a node's stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamEnd {
+    /// Drained by age or at shutdown.
+    Drained,
+    /// The node went on purpose.
+    Left,
+    /// The node was silent, or the connection broke.
+    Lost,
+    /// A newer stream of the same node took over.
+    Replaced,
+    /// The node broke the protocol.
+    Refused,
+}
+
+/// What a node said of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ack {
+    /// It runs it.
+    Applied,
+    /// It refused it.
+    Rejected,
+}
+
+impl WindowResult {
+    fn as_str(self) -> &'static str {
+        match self {
+            WindowResult::Counted => "counted",
+            WindowResult::Duplicate => "duplicate",
+            WindowResult::OutOfOrder => "out_of_order",
+            WindowResult::Invalid => "invalid",
+        }
+    }
+}
+
+impl StreamEnd {
+    fn as_str(self) -> &'static str {
+        match self {
+            StreamEnd::Drained => "drained",
+            StreamEnd::Left => "left",
+            StreamEnd::Lost => "lost",
+            StreamEnd::Replaced => "replaced",
+            StreamEnd::Refused => "refused",
+        }
+    }
+}
+
+impl Ack {
+    fn as_str(self) -> &'static str {
+        match self {
+            Ack::Applied => "applied",
+            Ack::Rejected => "rejected",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndLabel {
+    end: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AckLabel {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct JobLabel {
+    job: &'static str,
+}
+
+/// The metrics of one control plane. Clones share the same numbers.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    revision: Gauge,
+    nodes_connected: Gauge,
+    nodes_known: Gauge,
+    streams_refused: Counter,
+    stream_ends: Family<EndLabel, Counter>,
+    acks: Family<AckLabel, Counter>,
+    windows: Family<ResultLabel, Counter>,
+    audit_mismatch: Counter,
+    window_gaps: Counter,
+    job_success: Family<JobLabel, Gauge>,
+    job_failures: Family<JobLabel, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::default();
+        let mut metrics = Metrics {
+            registry: Arc::default(),
+            revision: Gauge::default(),
+            nodes_connected: Gauge::default(),
+            nodes_known: Gauge::default(),
+            streams_refused: Counter::default(),
+            stream_ends: Family::default(),
+            acks: Family::default(),
+            windows: Family::default(),
+            audit_mismatch: Counter::default(),
+            window_gaps: Counter::default(),
+            job_success: Family::default(),
+            job_failures: Family::default(),
+        };
+        let m = &metrics;
+        registry.register("sluice_revision", "Current catalog revision", m.revision.clone());
+        registry.register(
+            "sluice_nodes_connected",
+            "Nodes with an open stream here",
+            m.nodes_connected.clone(),
+        );
+        registry.register("sluice_nodes_known", "Nodes ever seen", m.nodes_known.clone());
+        registry.register(
+            "sluice_streams_refused",
+            "Streams refused by admission",
+            m.streams_refused.clone(),
+        );
+        registry.register("sluice_stream_ends", "Ends of node streams", m.stream_ends.clone());
+        registry.register("sluice_acks", "Acknowledgements of updates", m.acks.clone());
+        registry.register("sluice_windows", "Windows reported by nodes", m.windows.clone());
+        registry.register(
+            "sluice_counter_audit_mismatch",
+            "Reports whose running totals differ from the sum of the counted windows",
+            m.audit_mismatch.clone(),
+        );
+        registry.register(
+            "sluice_window_gaps",
+            "Windows accepted after others that nodes know to be counted and this database does not have",
+            m.window_gaps.clone(),
+        );
+        registry.register(
+            "sluice_job_last_success_timestamp_seconds",
+            "When a periodic job last succeeded",
+            m.job_success.clone(),
+        );
+        registry.register("sluice_job_failures", "Failed runs of periodic jobs", m.job_failures.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    /// A node's stream ended.
+    pub fn stream_ended(&self, end: StreamEnd) {
+        self.stream_ends.get_or_create(&EndLabel { end: end.as_str() }).inc();
+    }
+
+    /// A stream was not admitted.
+    pub fn stream_refused(&self) {
+        self.streams_refused.inc();
+    }
+
+    /// A node answered an update.
+    pub fn acknowledged(&self, result: Ack) {
+        self.acks.get_or_create(&AckLabel { result: result.as_str() }).inc();
+    }
+
+    /// A node reported a window.
+    pub fn window(&self, result: WindowResult) {
+        self.windows.get_or_create(&ResultLabel { result: result.as_str() }).inc();
+    }
+
+    /// A node's running totals differ from the sum of its counted windows.
+    pub fn audit_mismatch(&self) {
+        self.audit_mismatch.inc();
+    }
+
+    /// A window was accepted after a gap.
+    pub fn window_gap(&self) {
+        self.window_gaps.inc();
+    }
+
+    /// A periodic job succeeded.
+    pub fn job_succeeded(&self, job: &'static str, now_ms: u64) {
+        let seconds = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX);
+        self.job_success.get_or_create(&JobLabel { job }).set(seconds);
+    }
+
+    /// A periodic job failed.
+    pub fn job_failed(&self, job: &'static str) {
+        self.job_failures.get_or_create(&JobLabel { job }).inc();
+    }
+
+    /// Everything in the OpenMetrics format, with gauges as they are now.
+    pub fn render(&self, revision: u64, (connected, known): (usize, usize)) -> String {
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.revision.set(number(revision));
+        self.nodes_connected.set(number(connected as u64));
+        self.nodes_known.set(number(known as u64));
+        let mut rendered = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut rendered, &self.registry);
+        rendered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_carry_their_designed_names() {
+        let metrics = Metrics::new();
+        metrics.audit_mismatch();
+        metrics.window(WindowResult::Counted);
+        let text = metrics.render(7, (1, 2));
+        for line in [
+            "sluice_counter_audit_mismatch_total 1",
+            "sluice_revision 7",
+            "sluice_windows_total{result=\"counted\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The nodes of the fleet: connected, applied, rejected, lost. Shown to operators and never acted on:
+//! a control plane that is slow or was away takes no traffic from any node (FR-029).
+
+mod facts;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use common::clock::Clock;
+use common::limits::HEARTBEAT_LOST;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
+
+use crate::revision::encoded::Target;
+use crate::store::rows;
+
+/// A node that only says that it lives is written to the store this often.
+const PERSIST_SEEN_MS: u64 = 60_000;
+
+/// In which state a node is, as far as is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Runs what it should.
+    InSync,
+    /// On its way to the target.
+    Behind,
+    /// Refused the target and serves what it had.
+    Rejected,
+    /// Put the target aside after it died on it.
+    Quarantined,
+    /// Left on purpose.
+    Drained,
+    /// Not heard of.
+    Lost,
+}
+
+/// A node, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    /// The node's id.
+    pub id: String,
+    /// What it last said of itself.
+    pub facts: Facts,
+    /// What follows from that.
+    pub state: State,
+    /// Whether its stream is open.
+    pub connected: bool,
+    /// The revision that it runs; 0 when it runs none.
+    pub applied_revision: u64,
+    /// The revision that it should run; 0 when there is none.
+    pub target_revision: u64,
+    /// When it was last heard of.
+    pub last_seen_at_ms: u64,
+}
+
+impl NodeView {
+    /// Why it does not run the target.
+    pub fn violations(&self, target: Option<&Target>) -> Vec<Finding> {
+        let rejected = self.facts.rejected.iter();
+        rejected
+            .filter(|rejected| target.is_none_or(|target| facts::is_in_target(&rejected.part, target)))
+            .flat_map(|rejected| rejected.violations.iter().cloned())
+            .collect()
+    }
+}
+
+/// All nodes that were ever seen.
+#[derive(Debug)]
+pub struct Nodes {
+    clock: Clock,
+    started_at_ms: u64,
+    nodes: Mutex<BTreeMap<String, Entry>>,
+    /// Grows with every visible change.
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    facts: Facts,
+    last_seen_at_ms: u64,
+    persisted_seen_at_ms: u64,
+    is_dirty: bool,
+    stream: Option<CancellationToken>,
+}
+
+/// An open stream of a node. Dropping it marks the node as not connected, unless a newer stream took over.
+#[derive(Debug)]
+pub struct Connection {
+    nodes: Arc<Nodes>,
+    id: String,
+    /// Cancelled when a newer stream of the same node takes over.
+    replaced: CancellationToken,
+}
+
+impl Nodes {
+    /// No nodes yet.
+    pub fn new(clock: Clock) -> Arc<Self> {
+        let started_at_ms = clock.now_ms();
+        Arc::new(Nodes { clock, started_at_ms, nodes: Mutex::default(), changed: watch::Sender::new(0) })
+    }
+
+    /// Takes in the nodes that the store remembers; those that are connected already stay as they are.
+    pub fn remember(&self, rows: Vec<rows::Node>) {
+        let mut nodes = self.lock();
+        for row in rows {
+            let entry = Entry {
+                last_seen_at_ms: row.last_seen_at_ms,
+                persisted_seen_at_ms: row.last_seen_at_ms,
+                is_dirty: false,
+                stream: None,
+                facts: Facts::from_row(&row),
+            };
+            nodes.entry(row.id).or_insert(entry);
+        }
+        drop(nodes);
+        self.tell();
+    }
+
+    /// Opens a node's stream. An older one of the same node ends.
+    pub fn connect(self: &Arc<Self>, id: &str, facts: Facts) -> Connection {
+        let now = self.clock.now_ms();
+        let replaced = CancellationToken::new();
+        let entry = Entry {
+            facts,
+            last_seen_at_ms: now,
+            persisted_seen_at_ms: now,
+            is_dirty: true,
+            stream: Some(replaced.clone()),
+        };
+        let older = self.lock().insert(id.to_owned(), entry);
+        if let Some(Entry { stream: Some(older), facts, .. }) = older {
+            tracing::warn!(node.id = id, boot = facts.boot_id, "a newer stream of node {id} takes over");
+            older.cancel();
+        }
+        self.tell();
+        Connection { nodes: self.clone(), id: id.to_owned(), replaced }
+    }
+
+    /// Every node, by id.
+    pub fn list(&self, target: Option<&Target>) -> Vec<NodeView> {
+        let now = self.clock.now_ms();
+        self.lock().iter().map(|(id, entry)| self.view(id, entry, target, now)).collect()
+    }
+
+    /// Nodes whose stream is open here, and nodes that were ever seen.
+    pub fn count(&self) -> (usize, usize) {
+        let nodes = self.lock();
+        (nodes.values().filter(|entry| entry.stream.is_some()).count(), nodes.len())
+    }
+
+    /// For each channel with an open breaker, the connected nodes on which it is open, by id.
+    pub fn open_channels(&self) -> BTreeMap<String, Vec<String>> {
+        let mut open: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (id, entry) in self.lock().iter().filter(|(_, entry)| entry.stream.is_some()) {
+            for channel in &entry.facts.open_channels {
+                open.entry(channel.clone()).or_default().push(id.clone());
+            }
+        }
+        open
+    }
+
+    /// Tells of every visible change. That a node is lost shows by time alone: look again every few
+    /// seconds as well.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Nodes that changed since they were last taken, for the store.
+    pub fn take_dirty(&self) -> Vec<rows::Node> {
+        let mut nodes = self.lock();
+        let dirty = nodes.iter_mut().filter(|(_, entry)| entry.is_dirty);
+        dirty
+            .map(|(id, entry)| {
+                entry.is_dirty = false;
+                entry.persisted_seen_at_ms = entry.last_seen_at_ms;
+                entry.facts.to_row(id, entry.last_seen_at_ms)
+            })
+            .collect()
+    }
+
+    /// The store did not take them: they will be taken again.
+    pub fn give_back(&self, rows: &[rows::Node]) {
+        let mut nodes = self.lock();
+        for row in rows {
+            if let Some(entry) = nodes.get_mut(&row.id) {
+                entry.is_dirty = true;
+            }
+        }
+    }
+
+    fn view(&self, id: &str, entry: &Entry, target: Option<&Target>, now_ms: u64) -> NodeView {
+        let heard_ms = entry.last_seen_at_ms.max(self.started_at_ms);
+        // A node has this long to find its way here after a restart of the control plane.
+        let is_lost =
+            entry.stream.is_none() && now_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
+        NodeView {
+            id: id.to_owned(),
+            facts: entry.facts.clone(),
+            state: facts::state(&entry.facts, entry.stream.is_some(), is_lost, target),
+            connected: entry.stream.is_some(),
+            applied_revision: entry.facts.applied.catalog.map_or(0, |part| part.version),
+            target_revision: target.and_then(|t| t.catalog.as_ref()).map_or(0, |e| e.part.version),
+            last_seen_at_ms: entry.last_seen_at_ms,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changed.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl Connection {
+    /// Ends when a newer stream of the same node took over.
+    pub fn replaced(&self) -> &CancellationToken {
+        &self.replaced
+    }
+
+    /// The node was heard of; these are the facts now.
+    pub fn record(&self, facts: &Facts) {
+        let now = self.nodes.clock.now_ms();
+        let is_visible = self.with_entry(|entry| {
+            let is_visible = entry.facts != *facts;
+            entry.is_dirty |= entry.facts.is_worth_keeping(facts)
+                || now.saturating_sub(entry.persisted_seen_at_ms) >= PERSIST_SEEN_MS;
+            entry.last_seen_at_ms = now;
+            if is_visible {
+                entry.facts = facts.clone();
+            }
+            is_visible
+        });
+        if is_visible == Some(true) {
+            self.nodes.tell();
+        }
+    }
+
+    /// Does something to the node's entry while this stream is its stream.
+    fn with_entry<T>(&self, act: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        if self.replaced.is_cancelled() {
+            return None;
+        }
+        self.nodes.lock().get_mut(&self.id).map(act)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let closed = self.with_entry(|entry| {
+            entry.stream = None;
+            entry.is_dirty = true;
+        });
+        if closed.is_some() {
+            self.nodes.tell();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a node says of itself, what follows from it, and how the store keeps it. Pure.
+
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use crate::revision::encoded::{Part, Target};
+use crate::store::rows;
+
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Its process.
+    pub boot_id: String,
+    /// Its program's version.
+    pub version: String,
+    /// Where callers reach it.
+    pub data_address: String,
+    /// Where operators reach it.
+    pub ops_address: String,
+    /// What it runs.
+    pub applied: Applied,
+    /// Contents that it refused.
+    pub rejected: Vec<Rejected>,
+    /// Contents that it put aside after it died on them.
+    pub quarantined: Vec<Quarantined>,
+    /// What works but wants a person.
+    pub warnings: Vec<Finding>,
+    /// Channels with an open breaker.
+    pub open_channels: Vec<String>,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// Whether it left on purpose.
+    pub drained: bool,
+}
+
+/// What a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Applied {
+    /// The epoch that the versions belong to.
+    pub epoch: u64,
+    /// The catalog that it serves.
+    pub catalog: Option<Part>,
+    /// The key list that it knows.
+    pub keys: Option<Part>,
+}
+
+/// A content that a node refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// The content.
+    pub part: Part,
+    /// Why.
+    pub violations: Vec<Finding>,
+}
+
+/// A content that a node put aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quarantined {
+    /// The content.
+    pub part: Part,
+    /// How often the process died on it.
+    pub crashes: u32,
+}
+
+/// What is wrong and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// In the words of the snapshot.
+    pub path: String,
+    /// In words for people.
+    pub message: String,
+}
+
+/// How the store keeps what has no column of its own.
+#[derive(Serialize, Deserialize, Default)]
+#[serde(default)]
+struct Findings {
+    applied: Applied,
+    rejected: Vec<Rejected>,
+    quarantined: Vec<Quarantined>,
+    warnings: Vec<Finding>,
+}
+
+impl Facts {
+    /// What the store remembers of a node. What cannot be read is forgotten: the node will say it again.
+    pub fn from_row(row: &rows::Node) -> Self {
+        let findings: Findings = serde_json::from_str(&row.findings).unwrap_or_default();
+        Facts {
+            boot_id: row.boot_id.clone(),
+            version: row.version.clone(),
+            data_address: row.data_address.clone(),
+            ops_address: row.ops_address.clone(),
+            applied: findings.applied,
+            rejected: findings.rejected,
+            quarantined: findings.quarantined,
+            warnings: findings.warnings,
+            open_channels: Vec::new(),
+            in_flight: 0,
+            drained: row.drained,
+        }
+    }
+
+    /// The other way.
+    pub fn to_row(&self, id: &str, last_seen_at_ms: u64) -> rows::Node {
+        let findings = Findings {
+            applied: self.applied,
+            rejected: self.rejected.clone(),
+            quarantined: self.quarantined.clone(),
+            warnings: self.warnings.clone(),
+        };
+        rows::Node {
+            id: id.to_owned(),
+            boot_id: self.boot_id.clone(),
+            version: self.version.clone(),
+            data_address: self.data_address.clone(),
+            ops_address: self.ops_address.clone(),
+            applied_epoch: self.applied.epoch,
+            applied_revision: self.applied.catalog.map_or(0, |part| part.version),
+            findings: serde_json::to_string(&findings).unwrap_or_default(),
+            drained: self.drained,
+            last_seen_at_ms,
+        }
+    }
+
+    /// Whether more changed than what is of this moment only.
+    pub fn is_worth_keeping(&self, newer: &Facts) -> bool {
+        let lasting = |facts: &Facts| Facts { open_channels: Vec::new(), in_flight: 0, ..facts.clone() };
+        lasting(self) != lasting(newer)
+    }
+}
+
+/// Whether a content is what nodes should run.
+pub fn is_in_target(part: &Part, target: &Target) -> bool {
+    target.keys.part == *part || target.catalog.as_ref().is_some_and(|encoded| encoded.part == *part)
+}
+
+/// The state that follows from what a node says of itself.
+pub fn state(facts: &Facts, is_connected: bool, is_lost: bool, target: Option<&Target>) -> State {
+    if !is_connected && facts.drained {
+        return State::Drained;
+    }
+    if is_lost {
+        return State::Lost;
+    }
+    let Some(target) = target else { return State::Behind };
+    let wanted = Applied {
+        epoch: target.epoch,
+        catalog: target.catalog.as_ref().map(|encoded| encoded.part),
+        keys: Some(target.keys.part),
+    };
+    if facts.applied == wanted {
+        State::InSync
+    } else if facts.rejected.iter().any(|rejected| is_in_target(&rejected.part, target)) {
+        State::Rejected
+    } else if facts.quarantined.iter().any(|quarantined| is_in_target(&quarantined.part, target)) {
+        State::Quarantined
+    } else {
+        State::Behind
+    }
+}

@@ -1,0 +1,1 @@
+//! Empty until it is written.

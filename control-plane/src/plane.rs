@@ -1,0 +1,35 @@
+//! What the services share: the store, what is wanted, the nodes, the counters' pulse.
+
+use std::sync::Arc;
+
+use common::clock::Clock;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::metrics::Metrics;
+use crate::nodes::Nodes;
+use crate::revision::head::{Head, Wanted};
+use crate::store::Store;
+
+/// The parts of a running control plane. There may be several in one process.
+pub struct Plane {
+    /// What is kept.
+    pub store: Store,
+    /// What is wanted now: `plane.wanted()?` for the current revision and its catalog.
+    pub head: Head,
+    /// The fleet, live.
+    pub nodes: Arc<Nodes>,
+    /// Counters and gauges of this process.
+    pub metrics: Metrics,
+    /// Wall time.
+    pub clock: Clock,
+    /// Grows with every window that this process counts: subscribe to it to look at the counters again.
+    pub counted: watch::Sender<u64>,
+}
+
+impl Plane {
+    /// What is wanted now.
+    pub fn wanted(&self) -> Result<Arc<Wanted>, Error> {
+        self.head.now().ok_or(Error::NotReady)
+    }
+}

@@ -1,0 +1,202 @@
+//! What is kept: one store over SQLite or PostgreSQL, with the same statements on both. Each method is
+//! one statement or one transaction; rules about what may be kept are their callers' matter.
+//!
+//! `queries.rs` beside this file is compiled twice, by `sqlite.rs` and by `postgres.rs`.
+
+mod convert;
+mod postgres;
+pub mod rows;
+mod sqlite;
+
+use std::path::Path;
+
+use rows::{Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
+
+/// Every migration, in order; each is run once, all that are missing in one transaction.
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001_catalog.sql"), include_str!("../migrations/0002_fleet.sql")];
+
+/// Counters are kept by ten seconds first.
+const BUCKET_MS: u64 = common::limits::WINDOW_LENGTH.as_millis() as u64;
+
+/// Why something could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database is away or failed.
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+    /// A SQLite that may corrupt its file.
+    #[error("SQLite {version} has a fault that can corrupt the database; 3.51.3 or later is needed")]
+    SqliteTooOld {
+        /// The version that was found.
+        version: String,
+    },
+    /// Neither a SQLite nor a PostgreSQL URL.
+    #[error("--database-url must begin with postgres:// or postgresql://")]
+    UnknownUrl,
+}
+
+/// Connections for writing and for reading. PostgreSQL has one pool for both.
+#[derive(Debug)]
+pub struct Pools<D: sqlx::Database> {
+    write: sqlx::Pool<D>,
+    read: sqlx::Pool<D>,
+}
+
+impl<D: sqlx::Database> Clone for Pools<D> {
+    fn clone(&self) -> Self {
+        Pools { write: self.write.clone(), read: self.read.clone() }
+    }
+}
+
+/// The store. Clones share the same connections.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// One file in the data folder.
+    Sqlite(Pools<sqlite::Db>),
+    /// A server that several control planes may share.
+    Postgres(Pools<postgres::Db>),
+}
+
+/// Calls the same function of the database in use.
+macro_rules! call {
+    ($store:ident.$pool:ident, $file:ident::$function:ident($($argument:expr),*)) => {
+        match $store {
+            Store::Sqlite(pools) => sqlite::queries::$file::$function(&pools.$pool, $($argument),*).await?,
+            Store::Postgres(pools) => postgres::queries::$file::$function(&pools.$pool, $($argument),*).await?,
+        }
+    };
+}
+
+impl Store {
+    /// Opens the file `sluice.db` of a data folder, and brings it up to date.
+    pub async fn open_sqlite(data_dir: &Path, now_ms: u64) -> Result<Self, StoreError> {
+        Store::Sqlite(sqlite::open(&data_dir.join("sluice.db")).await?).migrated(now_ms).await
+    }
+
+    /// Connects to a PostgreSQL, and brings it up to date.
+    pub async fn open_postgres(url: &str, now_ms: u64) -> Result<Self, StoreError> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(StoreError::UnknownUrl);
+        }
+        Store::Postgres(postgres::open(url).await?).migrated(now_ms).await
+    }
+
+    async fn migrated(self, now_ms: u64) -> Result<Self, StoreError> {
+        let store = &self;
+        call!(store.write, migrate::run(convert::to_db(now_ms)));
+        call!(store.write, plane::make(now_ms));
+        Ok(self)
+    }
+
+    /// Closes every connection; SQLite writes its log back into the file.
+    pub async fn close(&self) {
+        match self {
+            Store::Sqlite(pools) => {
+                pools.read.close().await;
+                pools.write.close().await;
+            }
+            Store::Postgres(pools) => pools.write.close().await,
+        }
+    }
+
+    /// Which contents are wanted now.
+    pub async fn heads(&self) -> Result<Heads, StoreError> {
+        Ok(call!(self.read, plane::heads()))
+    }
+
+    /// Keeps a revision whose number is one above the newest that the caller saw. Returns false if
+    /// another one has taken the number since.
+    pub async fn insert_revision(&self, new: &FullRevision) -> Result<bool, StoreError> {
+        Ok(call!(self.write, revisions::insert(new)))
+    }
+
+    /// A revision with its document.
+    pub async fn revision(&self, number: u64) -> Result<Option<FullRevision>, StoreError> {
+        Ok(call!(self.read, revisions::full(number)))
+    }
+
+    /// Revisions below `before`, newest first.
+    pub async fn revisions(&self, before: u64, limit: u32) -> Result<Vec<Revision>, StoreError> {
+        Ok(call!(self.read, revisions::list(before, limit)))
+    }
+
+    /// Keeps a new key, and moves the version of the list.
+    pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
+        call!(self.write, keys::insert(key));
+        Ok(())
+    }
+
+    /// Revokes a key that is valid, and moves the version. Returns the key, if there is one.
+    pub async fn revoke_key(&self, id: &str, now_ms: u64) -> Result<Option<Key>, StoreError> {
+        Ok(call!(self.write, keys::revoke(id, now_ms)))
+    }
+
+    /// Every key that ever was, by id, and the version of this list.
+    pub async fn keys(&self) -> Result<(u64, Vec<Key>), StoreError> {
+        Ok(call!(self.read, keys::list()))
+    }
+
+    /// Keeps what is known of some nodes.
+    pub async fn upsert_nodes(&self, nodes: &[Node]) -> Result<(), StoreError> {
+        call!(self.write, nodes::upsert(nodes));
+        Ok(())
+    }
+
+    /// Every node that was ever seen, by id.
+    pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
+        Ok(call!(self.read, nodes::list()))
+    }
+
+    /// Counts a window, exactly once.
+    pub async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
+        Ok(call!(self.write, windows::claim(claim, BUCKET_MS)))
+    }
+
+    /// What was counted in the buckets that begin at `since_ms` or later, of one model or of all, put
+    /// together into buckets of `step_ms`: `u64::MAX` gives one sum over all of them.
+    ///
+    /// Buckets have ten seconds, a minute once they are two hours old, an hour after two days; a
+    /// window lies in the bucket in which it ended.
+    pub async fn windows(
+        &self,
+        since_ms: u64,
+        step_ms: u64,
+        model: Option<&str>,
+    ) -> Result<Counted, StoreError> {
+        Ok(call!(self.read, windows::counted(since_ms, step_ms, model)))
+    }
+
+    /// Puts counters older than `before_ms` together into buckets of `bucket_ms`.
+    pub async fn roll_up(&self, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
+        call!(self.write, windows::roll_up(before_ms, bucket_ms));
+        Ok(())
+    }
+
+    /// Removes counters older than `before_ms`.
+    pub async fn forget(&self, before_ms: u64) -> Result<(), StoreError> {
+        call!(self.write, windows::forget(before_ms));
+        Ok(())
+    }
+
+    /// Prepares every statement, to see that the database in use takes them all.
+    #[doc(hidden)]
+    pub async fn prepare_all(&self) -> Result<usize, (String, StoreError)> {
+        use sqlx::{Executor as _, SqlSafeStr as _};
+        let mut count = 0;
+        macro_rules! prepare {
+            ($pools:ident, $database:ident) => {
+                for sql in $database::queries::all() {
+                    let prepared = (&$pools.write).prepare(sql.into_sql_str()).await;
+                    prepared.map_err(|error| (sql.to_owned(), error.into()))?;
+                    count += 1;
+                }
+            };
+        }
+        match self {
+            Store::Sqlite(pools) => prepare!(pools, sqlite),
+            Store::Postgres(pools) => prepare!(pools, postgres),
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,23 @@
+//! The identity of the database and the versions that are wanted now.
+
+use sqlx::Pool;
+
+use super::{Db, statements};
+use crate::store::convert::{from_db, to_db};
+use crate::store::rows::Heads;
+
+statements! {
+    MAKE = "insert into plane (id, epoch, created_at_ms) values (1, $1, $1) on conflict (id) do nothing";
+    HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version
+             from plane p, part k where p.id = 1 and k.kind = 'keys'";
+}
+
+/// Gives a new database its epoch. The time of its making is higher than the epoch of any database before it.
+pub async fn make(pool: &Pool<Db>, now_ms: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(MAKE).bind(to_db(now_ms)).execute(pool).await.map(drop)
+}
+
+pub async fn heads(pool: &Pool<Db>) -> Result<Heads, sqlx::Error> {
+    let (epoch, revision, keys): (i64, i64, i64) = sqlx::query_as(HEADS).fetch_one(pool).await?;
+    Ok(Heads { epoch: from_db(epoch), revision: from_db(revision), keys: from_db(keys) })
+}

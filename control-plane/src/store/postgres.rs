@@ -1,0 +1,38 @@
+//! The store on PostgreSQL, which several control planes may share.
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use super::{Pools, StoreError};
+
+#[expect(clippy::duplicate_mod, reason = "one text of queries, compiled for each database")]
+#[path = "queries.rs"]
+pub mod queries;
+
+/// The database that the queries beside this file are compiled for.
+pub type Db = sqlx::Postgres;
+
+/// Read committed; claims are single conditional statements.
+pub const BEGIN: &str = "begin";
+
+/// Replicas that start together migrate one after the other. The lock ends with its transaction, so it
+/// also holds through a pool that shares connections between transactions.
+pub const LOCK_MIGRATIONS: &str = "select 1 from pg_advisory_xact_lock(5426837163)";
+
+/// Nothing is counted between the reading and the removing of a rollup.
+pub const LOCK_COUNTS: &str = "lock table attempt_count, request_count in share row exclusive mode";
+
+const CONNECTIONS: u32 = 10;
+
+/// Connects to the database that the URL names.
+pub async fn open(url: &str) -> Result<Pools<Db>, StoreError> {
+    let options = PgConnectOptions::from_str(url)?.application_name("sluice-control-plane");
+    let pool = PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_with(options)
+        .await?;
+    Ok(Pools { write: pool.clone(), read: pool })
+}

@@ -1,0 +1,27 @@
+//! Every statement, once, in the SQL that both databases take; compiled once for each of them.
+//! Statements stand in lists, so that a test can prepare them all on both.
+
+pub mod keys;
+pub mod migrate;
+pub mod nodes;
+pub mod plane;
+pub mod revisions;
+pub mod windows;
+
+use super::{BEGIN, Db, LOCK_COUNTS, LOCK_MIGRATIONS};
+
+/// Names the statements of a file and lists them.
+macro_rules! statements {
+    ($($name:ident = $sql:expr;)+) => {
+        $(const $name: &str = $sql;)+
+        /// Every statement of this file.
+        pub const ALL: &[&str] = &[$($name),+];
+    };
+}
+use statements;
+
+/// Every statement of every file, and the two that are told apart by database.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    let files = [keys::ALL, migrate::ALL, nodes::ALL, plane::ALL, revisions::ALL, windows::ALL];
+    files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS])
+}

@@ -1,0 +1,67 @@
+//! Catalog revisions.
+
+use sqlx::Pool;
+
+use super::{Db, statements};
+use crate::store::convert::{from_db, sha, to_db};
+use crate::store::rows::{FullRevision, Revision};
+
+statements! {
+    // The program numbers them: one above the newest that it saw. Two that saw the same meet at the
+    // primary key, and one of them looks again.
+    INSERT = "insert into revision
+                (number, sha256, document, snapshot_sha256, snapshot_zstd, author, message, created_at_ms)
+              values ($1, $2, $3, $4, $5, $6, $7, $8)";
+    FULL = "select number, sha256, author, message, created_at_ms, document, snapshot_sha256, snapshot_zstd
+            from revision where number = $1";
+    LIST = "select number, sha256, author, message, created_at_ms from revision
+            where number < $1 order by number desc limit $2";
+}
+
+type Columns = (i64, Vec<u8>, String, String, i64);
+
+fn revision((number, sha256, author, message, at): Columns) -> Result<Revision, sqlx::Error> {
+    let (number, created_at_ms) = (from_db(number), from_db(at));
+    Ok(Revision { number, sha256: sha(sha256)?, author, message, created_at_ms })
+}
+
+/// Keeps a revision, if its number is free. Returns whether it was.
+pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::Error> {
+    let inserted = sqlx::query(INSERT)
+        .bind(to_db(new.revision.number))
+        .bind(&new.revision.sha256[..])
+        .bind(&new.document[..])
+        .bind(&new.snapshot_sha256[..])
+        .bind(&new.snapshot_zstd[..])
+        .bind(&new.revision.author)
+        .bind(&new.revision.message)
+        .bind(to_db(new.revision.created_at_ms))
+        .execute(pool)
+        .await;
+    match inserted {
+        Ok(_) => Ok(true),
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, sqlx::Error> {
+    type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+    let row: Option<Row> = sqlx::query_as(FULL).bind(to_db(number)).fetch_optional(pool).await?;
+    let Some((number, digest, author, message, at, document, snapshot_sha256, snapshot)) = row else {
+        return Ok(None);
+    };
+    Ok(Some(FullRevision {
+        revision: revision((number, digest, author, message, at))?,
+        document: document.into(),
+        snapshot_sha256: sha(snapshot_sha256)?,
+        snapshot_zstd: snapshot.into(),
+    }))
+}
+
+/// Newest first, below `before`.
+pub async fn list(pool: &Pool<Db>, before: u64, limit: u32) -> Result<Vec<Revision>, sqlx::Error> {
+    let rows: Vec<Columns> =
+        sqlx::query_as(LIST).bind(to_db(before)).bind(i64::from(limit)).fetch_all(pool).await?;
+    rows.into_iter().map(revision).collect()
+}

@@ -1,0 +1,167 @@
+//! What the store hands out and takes in: plain values, the same for both databases.
+
+use bytes::Bytes;
+use common::snapshot::Sha;
+use common::window::Totals;
+
+/// A catalog revision without its document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision {
+    /// From 1, without gaps.
+    pub number: u64,
+    /// Digest of the document.
+    pub sha256: Sha,
+    /// Name of the token that applied it.
+    pub author: String,
+    /// What the author said about it.
+    pub message: String,
+    /// When it was made.
+    pub created_at_ms: u64,
+}
+
+/// A catalog revision with the operator's document and the snapshot for the nodes.
+#[derive(Debug, Clone)]
+pub struct FullRevision {
+    /// Number, author and so on.
+    pub revision: Revision,
+    /// The document as it was applied.
+    pub document: Bytes,
+    /// Digest of the encoded snapshot.
+    pub snapshot_sha256: Sha,
+    /// The encoded snapshot, compressed.
+    pub snapshot_zstd: Bytes,
+}
+
+/// A client key without the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key's id.
+    pub id: String,
+    /// What the operator called it.
+    pub name: String,
+    /// Digest of the key as callers show it.
+    pub sha256: Sha,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it was revoked; `None` while it is valid.
+    pub revoked_at_ms: Option<u64>,
+}
+
+/// Which contents are wanted now: small enough to be asked for every two seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heads {
+    /// The database's epoch.
+    pub epoch: u64,
+    /// The newest revision; 0 when there is none.
+    pub revision: u64,
+    /// The version of the key list.
+    pub keys: u64,
+}
+
+/// A node as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The node's id.
+    pub id: String,
+    /// Its process.
+    pub boot_id: String,
+    /// Its program's version.
+    pub version: String,
+    /// Where callers reach it.
+    pub data_address: String,
+    /// Where operators reach it.
+    pub ops_address: String,
+    /// Epoch of what it runs; 0 when it runs nothing.
+    pub applied_epoch: u64,
+    /// Revision that it runs; 0 when it runs none.
+    pub applied_revision: u64,
+    /// JSON that only `nodes` reads.
+    pub findings: String,
+    /// Whether it left on purpose.
+    pub drained: bool,
+    /// When it was last heard of.
+    pub last_seen_at_ms: u64,
+}
+
+/// A window as a node reported it, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Who observed.
+    pub node_id: String,
+    /// In which run of its process.
+    pub boot_id: String,
+    /// Number of the first ten seconds in it.
+    pub first_seq: u64,
+    /// Number of the last.
+    pub last_seq: u64,
+    /// Its end, never later than the time of its coming.
+    pub until_ms: u64,
+    /// What was counted.
+    pub counts: common::window::Counts,
+    /// Running totals up to and with this window, if the node sent them.
+    pub totals: Option<Totals>,
+    /// The last window that the node knows to be counted.
+    pub acknowledged_through: u64,
+}
+
+/// What became of a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// Counted, now and once.
+    Counted {
+        /// The sums of this boot's counted windows, where the node's totals differ from them.
+        mismatch: Option<Totals>,
+        /// Whether windows between the last counted one and this one are missing here although the
+        /// node was told that they are counted: the database is older than the node's memory.
+        rebased: bool,
+    },
+    /// It was counted before; nothing was added.
+    Duplicate {
+        /// The last window of this boot that is counted.
+        through: u64,
+    },
+    /// It does not follow the last counted one; nothing was added.
+    OutOfOrder {
+        /// The last window of this boot that is counted.
+        through: u64,
+    },
+}
+
+/// Attempts of one kind inside one bucket of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRow {
+    /// Beginning of the bucket.
+    pub at_ms: u64,
+    /// Public name of the model.
+    pub model: String,
+    /// The channel.
+    pub channel: String,
+    /// `ok` or the name of a failure class, perhaps one that this version does not know.
+    pub class: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Requests of one kind inside one bucket of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRow {
+    /// Beginning of the bucket.
+    pub at_ms: u64,
+    /// Public name of the model.
+    pub model: String,
+    /// `served`, `exhausted`, …, or the code of a refusal.
+    pub outcome: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// What was counted since some time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Attempts, ordered by time, model, channel, class.
+    pub attempts: Vec<AttemptRow>,
+    /// Requests, ordered by time, model, outcome.
+    pub requests: Vec<RequestRow>,
+    /// End of the newest window ever counted, of any node; 0 when there is none. It tells the age of the data.
+    pub until_ms: u64,
+}

@@ -1,0 +1,68 @@
+//! The store on SQLite: one file, one connection that writes and checkpoints, a few that read.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use super::{Pools, StoreError};
+
+#[path = "queries.rs"]
+pub mod queries;
+
+/// The database that the queries beside this file are compiled for.
+pub type Db = sqlx::Sqlite;
+
+/// A deferred transaction that turns into a writer fails at once when another one writes.
+pub const BEGIN: &str = "begin immediate";
+
+/// The writing transaction is the only one already.
+pub const LOCK_MIGRATIONS: &str = "select 1";
+
+/// As above.
+pub const LOCK_COUNTS: &str = "select 1";
+
+/// The first version without the fault that corrupts a database when two connections meet at a checkpoint.
+const VERSION_MIN: (u32, u32, u32) = (3, 51, 3);
+
+const READERS: u32 = 4;
+
+/// Opens the file, and makes it if it is not there.
+pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        .busy_timeout(Duration::from_secs(5))
+        .foreign_keys(true);
+    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+    let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&write).await?;
+    if !is_sound(&version) {
+        return Err(StoreError::SqliteTooOld { version });
+    }
+    // Readers never checkpoint, so that the one writer does.
+    let read_only = options.pragma("wal_autocheckpoint", "0").pragma("query_only", "on");
+    let read = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(read_only);
+    Ok(Pools { write, read })
+}
+
+fn is_sound(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next()) >= VERSION_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fr_037_a_sqlite_with_the_wal_reset_fault_is_refused() {
+        for (version, sound) in
+            [("3.51.3", true), ("3.52.0", true), ("4.0", true), ("3.51.2", false), ("3.8.11", false)]
+        {
+            assert_eq!(is_sound(version), sound, "{version}");
+        }
+    }
+}

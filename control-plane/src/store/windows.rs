@@ -1,0 +1,199 @@
+//! Counters: each window counts exactly once, claimed and added in one transaction.
+
+use common::window::Totals;
+use sqlx::{Pool, Transaction};
+
+use super::{BEGIN, Db, LOCK_COUNTS, statements};
+use crate::store::convert::{from_db, to_db};
+use crate::store::rows::{AttemptRow, Claim, Claimed, Counted, RequestRow};
+
+statements! {
+    MAKE_BOOT = "insert into boot (node_id, boot_id, last_seq, attempts, attempts_ok, requests,
+                   requests_served, until_ms)
+                 values ($1, $2, 0, 0, 0, 0, 0, 0) on conflict (node_id, boot_id) do nothing";
+    CLAIM = "update boot set last_seq = $4, attempts = attempts + $5, attempts_ok = attempts_ok + $6,
+               requests = requests + $7, requests_served = requests_served + $8,
+               until_ms = case when until_ms < $9 then $9 else until_ms end
+             where node_id = $1 and boot_id = $2 and last_seq = $3 - 1
+             returning attempts, attempts_ok, requests, requests_served";
+    // The node was told that the windows before this one are counted, and this database lost them.
+    REBASE = "update boot set last_seq = $4, attempts = $5, attempts_ok = $6, requests = $7,
+                requests_served = $8, until_ms = case when until_ms < $9 then $9 else until_ms end
+              where node_id = $1 and boot_id = $2 and last_seq < $3 - 1";
+    LAST = "select last_seq from boot where node_id = $1 and boot_id = $2";
+    ADD_ATTEMPTS = "insert into attempt_count (at_ms, model, channel, class, count) values ($1, $2, $3, $4, $5)
+                    on conflict (at_ms, model, channel, class)
+                    do update set count = attempt_count.count + excluded.count";
+    ADD_REQUESTS = "insert into request_count (at_ms, model, outcome, count) values ($1, $2, $3, $4)
+                    on conflict (at_ms, model, outcome)
+                    do update set count = request_count.count + excluded.count";
+    ATTEMPTS = "select at_ms / $2 * $2, model, channel, class, cast(sum(count) as bigint) from attempt_count
+                where at_ms >= $1 and (cast($3 as text) is null or model = $3)
+                group by 1, 2, 3, 4 order by 1, 2, 3, 4";
+    REQUESTS = "select at_ms / $2 * $2, model, outcome, cast(sum(count) as bigint) from request_count
+                where at_ms >= $1 and (cast($3 as text) is null or model = $3)
+                group by 1, 2, 3 order by 1, 2, 3";
+    UNTIL = "select coalesce(max(until_ms), 0) from boot";
+    ROLL_ATTEMPTS = "insert into attempt_count (at_ms, model, channel, class, count)
+                     select at_ms / $2 * $2, model, channel, class, cast(sum(count) as bigint)
+                     from attempt_count where at_ms < $1 and at_ms % $2 <> 0 group by 1, 2, 3, 4
+                     on conflict (at_ms, model, channel, class)
+                     do update set count = attempt_count.count + excluded.count";
+    DROP_ROLLED_ATTEMPTS = "delete from attempt_count where at_ms < $1 and at_ms % $2 <> 0";
+    ROLL_REQUESTS = "insert into request_count (at_ms, model, outcome, count)
+                     select at_ms / $2 * $2, model, outcome, cast(sum(count) as bigint)
+                     from request_count where at_ms < $1 and at_ms % $2 <> 0 group by 1, 2, 3
+                     on conflict (at_ms, model, outcome)
+                     do update set count = request_count.count + excluded.count";
+    DROP_ROLLED_REQUESTS = "delete from request_count where at_ms < $1 and at_ms % $2 <> 0";
+    FORGET_ATTEMPTS = "delete from attempt_count where at_ms < $1";
+    FORGET_REQUESTS = "delete from request_count where at_ms < $1";
+}
+
+/// Counts a window if it follows the last counted one of its boot. Nothing is kept of a window that
+/// is not counted whole.
+pub async fn claim(pool: &Pool<Db>, claim: &Claim, bucket_ms: u64) -> Result<Claimed, sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    sqlx::query(MAKE_BOOT).bind(&claim.node_id).bind(&claim.boot_id).execute(&mut *tx).await?;
+    let claimed = match claim_next(&mut tx, claim).await? {
+        Some(sums) => {
+            let mismatch = claim.totals.filter(|totals| *totals != sums).map(|_| sums);
+            Claimed::Counted { mismatch, rebased: false }
+        }
+        None if claim.acknowledged_through + 1 == claim.first_seq && rebase(&mut tx, claim).await? => {
+            Claimed::Counted { mismatch: None, rebased: true }
+        }
+        None => {
+            let last: (i64,) =
+                sqlx::query_as(LAST).bind(&claim.node_id).bind(&claim.boot_id).fetch_one(&mut *tx).await?;
+            let through = from_db(last.0);
+            tx.rollback().await?;
+            return Ok(if claim.last_seq <= through {
+                Claimed::Duplicate { through }
+            } else {
+                Claimed::OutOfOrder { through }
+            });
+        }
+    };
+    add(&mut tx, claim, bucket_ms).await?;
+    tx.commit().await?;
+    Ok(claimed)
+}
+
+async fn claim_next(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<Option<Totals>, sqlx::Error> {
+    let sums = claim.counts.totals();
+    let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(CLAIM)
+        .bind(&claim.node_id)
+        .bind(&claim.boot_id)
+        .bind(to_db(claim.first_seq))
+        .bind(to_db(claim.last_seq))
+        .bind(to_db(sums.attempts))
+        .bind(to_db(sums.attempts_ok))
+        .bind(to_db(sums.requests))
+        .bind(to_db(sums.requests_served))
+        .bind(to_db(claim.until_ms))
+        .fetch_optional(&mut **tx)
+        .await?;
+    Ok(row.map(|(attempts, attempts_ok, requests, served)| Totals {
+        attempts: from_db(attempts),
+        attempts_ok: from_db(attempts_ok),
+        requests: from_db(requests),
+        requests_served: from_db(served),
+    }))
+}
+
+async fn rebase(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<bool, sqlx::Error> {
+    let sums = claim.totals.unwrap_or_else(|| claim.counts.totals());
+    let rebased = sqlx::query(REBASE)
+        .bind(&claim.node_id)
+        .bind(&claim.boot_id)
+        .bind(to_db(claim.first_seq))
+        .bind(to_db(claim.last_seq))
+        .bind(to_db(sums.attempts))
+        .bind(to_db(sums.attempts_ok))
+        .bind(to_db(sums.requests))
+        .bind(to_db(sums.requests_served))
+        .bind(to_db(claim.until_ms))
+        .execute(&mut **tx)
+        .await?;
+    Ok(rebased.rows_affected() == 1)
+}
+
+async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Result<(), sqlx::Error> {
+    // A window belongs to the bucket in which it ended. The maps are sorted, so that two windows take
+    // their row locks in the same order.
+    let at = to_db(claim.until_ms.saturating_sub(1) / bucket_ms * bucket_ms);
+    for ((model, channel, class), count) in &claim.counts.attempts {
+        sqlx::query(ADD_ATTEMPTS)
+            .bind(at)
+            .bind(model)
+            .bind(channel)
+            .bind(class)
+            .bind(to_db(*count))
+            .execute(&mut **tx)
+            .await?;
+    }
+    for ((model, outcome), count) in &claim.counts.requests {
+        sqlx::query(ADD_REQUESTS)
+            .bind(at)
+            .bind(model)
+            .bind(outcome)
+            .bind(to_db(*count))
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(())
+}
+
+pub async fn counted(
+    pool: &Pool<Db>,
+    since_ms: u64,
+    step_ms: u64,
+    model: Option<&str>,
+) -> Result<Counted, sqlx::Error> {
+    let (since, step) = (to_db(since_ms), to_db(step_ms).max(1));
+    let attempts: Vec<(i64, String, String, String, i64)> =
+        sqlx::query_as(ATTEMPTS).bind(since).bind(step).bind(model).fetch_all(pool).await?;
+    let requests: Vec<(i64, String, String, i64)> =
+        sqlx::query_as(REQUESTS).bind(since).bind(step).bind(model).fetch_all(pool).await?;
+    let (until,): (i64,) = sqlx::query_as(UNTIL).fetch_one(pool).await?;
+    let attempt = |(at, model, channel, class, count)| AttemptRow {
+        at_ms: from_db(at),
+        model,
+        channel,
+        class,
+        count: from_db(count),
+    };
+    let request = |(at, model, outcome, count)| RequestRow {
+        at_ms: from_db(at),
+        model,
+        outcome,
+        count: from_db(count),
+    };
+    Ok(Counted {
+        attempts: attempts.into_iter().map(attempt).collect(),
+        requests: requests.into_iter().map(request).collect(),
+        until_ms: from_db(until),
+    })
+}
+
+/// Puts counters older than `before_ms` together into buckets of `bucket_ms`. A second run changes nothing.
+pub async fn roll_up(pool: &Pool<Db>, before_ms: u64, bucket_ms: u64) -> Result<(), sqlx::Error> {
+    // The bucket of the border itself is left whole.
+    let before = to_db(before_ms / bucket_ms * bucket_ms);
+    let mut tx = pool.begin_with(BEGIN).await?;
+    sqlx::query(LOCK_COUNTS).execute(&mut *tx).await?;
+    for sql in [ROLL_ATTEMPTS, DROP_ROLLED_ATTEMPTS, ROLL_REQUESTS, DROP_ROLLED_REQUESTS] {
+        sqlx::query(sql).bind(before).bind(to_db(bucket_ms)).execute(&mut *tx).await?;
+    }
+    tx.commit().await
+}
+
+/// Removes counters older than `before_ms`.
+pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    for sql in [FORGET_ATTEMPTS, FORGET_REQUESTS] {
+        sqlx::query(sql).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    }
+    tx.commit().await
+}
