@@ -1,2 +1,82 @@
-//! x
-fn main() {}
+//! `sluice`, the operator's command line: reads the arguments, speaks `sluice.admin.v1` to a control
+//! plane, and ends with a code that scripts can go by. It decides nothing that the server decides.
+
+mod args;
+mod call;
+mod catalog;
+mod chain;
+mod fault;
+mod keys;
+mod nodes;
+mod output;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use args::{Args, Command};
+use call::Connection;
+use fault::{Exit, Fault};
+use output::Output;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(usage) => {
+            // Help and version come here too, with code 0; a closed pipe is no reason to complain.
+            let _ = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+        }
+    };
+    let mut output = Output::standard(args.output);
+    let exit = match start(args, &mut output) {
+        Ok(exit) => exit,
+        Err(fault) => output.fault(&fault),
+    };
+    exit.into()
+}
+
+fn start(args: Args, output: &mut Output) -> Result<Exit, Fault> {
+    if let Command::Completions { shell } = args.command {
+        return completions(shell, output);
+    }
+    // Fails only when a provider is there already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|cause| Fault::error(format!("cannot start: {cause}")))?;
+    runtime.block_on(async {
+        tokio::select! {
+            done = run(args, output) => done,
+            // Ctrl-C is how a watch ends.
+            _ = tokio::signal::ctrl_c() => Ok(Exit::Done),
+        }
+    })
+}
+
+async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
+    // Read before connecting, so that a wrong file name is not hidden behind an absent server.
+    let document = match &args.command {
+        Command::Catalog { command } => catalog::read_document(command)?,
+        _ => None,
+    };
+    let conn = Connection::open(&args.connect).await?;
+    match args.command {
+        Command::Catalog { command } => catalog::run(command, document, &conn, output).await,
+        Command::Chain { model, dialect } => chain::show(model, dialect, &conn, output).await,
+        Command::Chains => chain::list(&conn, output).await,
+        Command::Nodes { command } => nodes::run(command, &conn, output).await,
+        Command::Keys { command } => keys::run(command, &conn, output).await,
+        Command::Status(wanted) => status::run(wanted, &conn, output).await,
+        Command::Completions { shell } => completions(shell, output),
+    }
+}
+
+fn completions(shell: clap_complete::Shell, output: &mut Output) -> Result<Exit, Fault> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "sluice", &mut script);
+    output.bytes(&script)?;
+    Ok(Exit::Done)
+}

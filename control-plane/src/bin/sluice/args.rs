@@ -1,0 +1,253 @@
+//! Commands, flags and environment, as clap sees them. What they do is the matter of the command files.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use common::dialect::Dialect;
+
+/// Speaks to the control plane of a Sluice fleet.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sluice",
+    version,
+    after_help = "The token itself may stand in SLUICE_TOKEN, instead of a file.\n\
+                  Exit codes: 0 done, 1 difference or not found, 2 error, 3 halted, 4 timeout."
+)]
+pub struct Args {
+    /// How to reach the control plane.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+    /// What the result looks like on stdout.
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub output: Format,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// How to reach the control plane, and as whom.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct ConnectArgs {
+    /// Admin address of the control plane
+    #[arg(
+        long,
+        global = true,
+        env = "SLUICE_SERVER",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7443"
+    )]
+    pub server: String,
+    /// File with the admin token; the control plane writes it to <data-dir>/admin.token
+    #[arg(long, global = true, env = "SLUICE_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The admin token itself. Only by the environment: a flag would show in the list of processes.
+    #[arg(skip = std::env::var("SLUICE_TOKEN").ok())]
+    pub token: Option<String>,
+    /// PEM file with the certificate authority of an https server; without it the public ones count
+    #[arg(long, global = true, env = "SLUICE_CA_FILE", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Time for each call; exit code 4 when it is over
+    #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Send the token in clear to a host that is not this one
+    #[arg(long, global = true)]
+    pub insecure_plaintext: bool,
+}
+
+/// What the result looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For programs: one line for each result
+    Json,
+}
+
+/// A command or a group of them.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check, apply and read the catalog
+    Catalog {
+        /// Which of them.
+        #[command(subcommand)]
+        command: CatalogCommand,
+    },
+    /// Show the chain of a model: its channels, cheapest first, and where their breakers are open now
+    Chain {
+        /// The name that callers put in `model`
+        model: String,
+        /// Only for this wire format
+        #[arg(long, value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::as_str)))]
+        dialect: Option<String>,
+    },
+    /// Show the chains of all models
+    Chains,
+    /// The gateway nodes and what they run
+    Nodes {
+        /// Which of them.
+        #[command(subcommand)]
+        command: NodesCommand,
+    },
+    /// The keys that applications call with
+    Keys {
+        /// Which of them.
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
+    /// Show the success really observed
+    Status(StatusArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// Commands on the catalog.
+#[derive(Debug, Subcommand)]
+pub enum CatalogCommand {
+    /// Check a document; nothing is kept
+    Validate {
+        /// TOML or JSON; - reads stdin
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Make a document the new revision
+    Apply {
+        /// TOML or JSON; - reads stdin
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        /// Refuse when another revision than this one is current
+        #[arg(long, value_name = "N")]
+        expect: Option<u64>,
+        /// Why, for the history
+        #[arg(short, long, value_name = "MSG", default_value = "", hide_default_value = true)]
+        message: String,
+    },
+    /// Print the document of a revision
+    Get {
+        /// Number of the revision; the current one without it
+        #[arg(value_name = "REV", value_parser = clap::value_parser!(u64).range(1..))]
+        revision: Option<u64>,
+    },
+    /// List revisions, newest first
+    History {
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+        /// Only revisions below this one
+        #[arg(long, value_name = "REV", value_parser = clap::value_parser!(u64).range(1..))]
+        before: Option<u64>,
+    },
+}
+
+/// Commands on the nodes.
+#[derive(Debug, Subcommand)]
+pub enum NodesCommand {
+    /// List the nodes, what they run and what they refused
+    List {
+        /// Show it again whenever it changes
+        #[arg(long)]
+        watch: bool,
+    },
+}
+
+/// Commands on client keys.
+#[derive(Debug, Subcommand)]
+pub enum KeysCommand {
+    /// Make a key; this is the only time it is shown
+    Create {
+        /// What or who it is for
+        #[arg(long)]
+        name: String,
+    },
+    /// List the keys
+    List,
+    /// Make a key worthless
+    Revoke {
+        /// Its id, as `keys list` shows it
+        id: String,
+    },
+}
+
+/// What of the status to show.
+#[derive(Debug, ClapArgs)]
+pub struct StatusArgs {
+    /// How far back
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = window)]
+    pub window: Duration,
+    /// Only this model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// Show it again whenever the numbers change
+    #[arg(long)]
+    pub watch: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("must be more than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(cause) => Err(format!("{cause}; write it with a unit: 30s, 5m, 1h, 24h")),
+    }
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short.as_secs() == 0 => Err("must be a second at least".to_owned()),
+        window => Ok(window),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn parse(line: &str) -> Result<Args, clap::Error> {
+        Args::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_may_stand_before_and_after_the_command() {
+        for line in ["sluice -o json --server http://h:1 chains", "sluice chains --server http://h:1 -o json"]
+        {
+            let args = parse(line).unwrap();
+            assert_eq!((args.output, args.connect.server.as_str()), (Format::Json, "http://h:1"));
+        }
+    }
+
+    #[test]
+    fn a_usage_error_ends_with_code_2_and_help_with_0() {
+        let lines = [
+            "sluice",
+            "sluice frobnicate",
+            "sluice catalog apply",
+            "sluice catalog get 0",
+            "sluice status --window 0s",
+            "sluice status --window 500ms",
+            "sluice status --window 5",
+            "sluice chain gpt-4o --dialect openai-chatt",
+            "sluice --timeout 0s chains",
+        ];
+        for line in lines {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+        assert_eq!(parse("sluice --help").unwrap_err().exit_code(), 0);
+    }
+
+    #[test]
+    fn a_window_without_a_unit_is_refused_with_an_example() {
+        let text = parse("sluice status --window 5").unwrap_err().to_string();
+        assert!(text.contains("write it with a unit: 30s, 5m, 1h, 24h"), "{text}");
+    }
+}

@@ -1,0 +1,220 @@
+//! `sluice nodes`: who is there, what each runs and should run, and why one refused.
+
+use comfy_table::Color;
+use serde::Serialize;
+
+use common::clock::Clock;
+use common::pb::admin as pb;
+
+use crate::args::{Format, NodesCommand};
+use crate::call::Connection;
+use crate::fault::{Exit, Fault};
+use crate::output::{Output, ago, cell, clean, table};
+
+#[derive(Serialize)]
+struct NodesJson<'a> {
+    nodes: Vec<NodeJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    id: &'a str,
+    boot_id: &'a str,
+    version: &'a str,
+    state: &'static str,
+    connected: bool,
+    applied_revision: u64,
+    target_revision: u64,
+    violations: Vec<FindingJson<'a>>,
+    warnings: Vec<FindingJson<'a>>,
+    open_channels: &'a [String],
+    in_flight: u64,
+    last_seen_at_ms: i64,
+    data_address: &'a str,
+    ops_address: &'a str,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    path: &'a str,
+    message: &'a str,
+}
+
+/// Runs a command of the group.
+pub async fn run(command: NodesCommand, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+    match command {
+        NodesCommand::List { watch: false } => list(conn, output).await,
+        NodesCommand::List { watch: true } => watch(conn, output).await,
+    }
+}
+
+async fn list(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+    let answer =
+        conn.answer(conn.nodes().list_nodes(pb::ListNodesRequest {})).await.map_err(|s| conn.fault(&s))?;
+    print(&answer.nodes, Clock::system().now_ms(), output)?;
+    Ok(Exit::Done)
+}
+
+async fn watch(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+    let mut client = conn.nodes();
+    let call = client.watch_nodes(pb::WatchNodesRequest {});
+    let mut stream = conn.answer(call).await.map_err(|s| conn.fault(&s))?;
+    let mut news = conn.first(&mut stream).await?;
+    loop {
+        output.next_frame()?;
+        print(&news.nodes, Clock::system().now_ms(), output)?;
+        news = conn.next(&mut stream).await?;
+    }
+}
+
+fn print(nodes: &[pb::Node], now_ms: u64, output: &mut Output) -> Result<(), Fault> {
+    if output.format() == Format::Json {
+        output.json(&NodesJson { nodes: nodes.iter().map(node_json).collect() })?;
+    } else if nodes.is_empty() {
+        output.text("no node was ever connected\n")?;
+    } else {
+        output.text(&text(nodes, now_ms))?;
+    }
+    Ok(())
+}
+
+fn text(nodes: &[pb::Node], now_ms: u64) -> String {
+    let rows = nodes.iter().map(|node| {
+        let (state, color) = state(node.state());
+        let open = if node.open_channels.is_empty() { "-".to_owned() } else { node.open_channels.join(", ") };
+        let seen =
+            if node.last_seen_at_ms == 0 { "never".to_owned() } else { ago(now_ms, node.last_seen_at_ms) };
+        vec![
+            cell(&node.id),
+            cell(state).fg(color),
+            cell(revision(node.applied_revision)),
+            cell(revision(node.target_revision)),
+            cell(node.in_flight.to_string()),
+            cell(open),
+            cell(seen),
+            cell(&node.version),
+            cell(&node.data_address),
+        ]
+    });
+    let header =
+        ["NODE", "STATE", ">APPLIED", ">TARGET", ">IN FLIGHT", "OPEN BREAKERS", "SEEN", "VERSION", "ADDRESS"];
+    let mut text = table(&header, rows);
+    for node in nodes {
+        for (kind, findings) in [("refuses", &node.violations), ("warns", &node.warnings)] {
+            for finding in findings {
+                text += &format!("{} {kind}: {}\n", clean(&node.id), said(finding));
+            }
+        }
+    }
+    text
+}
+
+fn said(finding: &pb::node::Finding) -> String {
+    let pb::node::Finding { path, message } = finding;
+    if path.is_empty() { clean(message) } else { format!("{}: {}", clean(path), clean(message)) }
+}
+
+fn revision(number: u64) -> String {
+    if number == 0 { "-".to_owned() } else { number.to_string() }
+}
+
+fn state(state: pb::NodeState) -> (&'static str, Color) {
+    match state {
+        pb::NodeState::Unspecified => ("unknown", Color::Yellow),
+        pb::NodeState::InSync => ("in_sync", Color::Green),
+        pb::NodeState::Behind => ("behind", Color::Yellow),
+        pb::NodeState::Rejected => ("rejected", Color::Red),
+        pb::NodeState::Quarantined => ("quarantined", Color::Red),
+        pb::NodeState::Drained => ("drained", Color::Reset),
+        pb::NodeState::Lost => ("lost", Color::Red),
+    }
+}
+
+fn node_json(node: &pb::Node) -> NodeJson<'_> {
+    NodeJson {
+        id: &node.id,
+        boot_id: &node.boot_id,
+        version: &node.version,
+        state: state(node.state()).0,
+        connected: node.connected,
+        applied_revision: node.applied_revision,
+        target_revision: node.target_revision,
+        violations: node.violations.iter().map(finding_json).collect(),
+        warnings: node.warnings.iter().map(finding_json).collect(),
+        open_channels: &node.open_channels,
+        in_flight: node.in_flight,
+        last_seen_at_ms: node.last_seen_at_ms,
+        data_address: &node.data_address,
+        ops_address: &node.ops_address,
+    }
+}
+
+fn finding_json(finding: &pb::node::Finding) -> FindingJson<'_> {
+    FindingJson { path: &finding.path, message: &finding.message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Captured, plain};
+
+    const NOW_MS: u64 = 1_000_000;
+
+    fn nodes() -> Vec<pb::Node> {
+        let well = pb::Node {
+            id: "node-a".to_owned(),
+            state: pb::NodeState::InSync.into(),
+            connected: true,
+            applied_revision: 43,
+            target_revision: 43,
+            in_flight: 7,
+            last_seen_at_ms: 997_000,
+            version: "0.1.0".to_owned(),
+            data_address: "127.0.0.1:8080".to_owned(),
+            ..pb::Node::default()
+        };
+        let violation =
+            pb::node::Finding { path: "channels[3].base_url".to_owned(), message: "no host".to_owned() };
+        let refusing = pb::Node {
+            id: "node-b".to_owned(),
+            state: pb::NodeState::Rejected.into(),
+            applied_revision: 42,
+            violations: vec![violation],
+            open_channels: vec!["reseller".to_owned()],
+            ..well.clone()
+        };
+        vec![well, refusing]
+    }
+
+    #[test]
+    fn a_node_that_refuses_is_shown_with_its_reason() {
+        let want = "\
+NODE    STATE     APPLIED  TARGET  IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS
+node-a  in_sync        43      43          7  -              3s ago  0.1.0    127.0.0.1:8080
+node-b  rejected       42      43          7  reseller       3s ago  0.1.0    127.0.0.1:8080
+node-b refuses: channels[3].base_url: no host
+";
+        assert_eq!(plain(&text(&nodes(), NOW_MS)), want);
+    }
+
+    #[test]
+    fn the_json_of_a_node_carries_state_by_name_and_every_violation() {
+        let (mut output, captured) = Captured::new(Format::Json);
+        print(&nodes(), NOW_MS, &mut output).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&captured.out()).unwrap();
+        let node = &json["nodes"][1];
+        assert_eq!(node["state"], "rejected");
+        assert_eq!(
+            node["violations"],
+            serde_json::json!([{"path": "channels[3].base_url", "message": "no host"}])
+        );
+        assert_eq!(captured.out().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_fleet_without_nodes_is_said_to_be_one() {
+        let (mut output, captured) = Captured::new(Format::Table);
+        print(&[], NOW_MS, &mut output).unwrap();
+        assert_eq!(captured.out(), "no node was ever connected\n");
+    }
+}
