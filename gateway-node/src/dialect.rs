@@ -1,1 +1,97 @@
-//! Being written.
+//! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
+//! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
+
+mod fields;
+pub mod openai_chat;
+pub mod parts;
+pub mod scan;
+pub mod splice;
+pub mod sse;
+
+use bytes::Bytes;
+use common::dialect::Dialect;
+use serde_json::Value;
+
+use crate::fault::Fault;
+use parts::Parts;
+
+/// The rules of one dialect.
+#[derive(Debug)]
+pub struct Rules {
+    /// Whose they are.
+    pub dialect: Dialect,
+    /// Appended to the `base_url` of a channel.
+    pub upstream_path: &'static str,
+    /// Judges an event of a stream of which nothing decisive was seen yet.
+    pub judge: fn(&sse::Event<'_>) -> Verdict,
+    /// Judges a complete answer that is no stream; `Hold` is never its verdict.
+    pub judge_whole: fn(&[u8]) -> Verdict,
+    /// Says what an event means for a stream that the caller already sees.
+    pub observe: fn(&sse::Event<'_>) -> After,
+    /// Finds an error in a JSON document, in all the shapes that upstreams of this dialect are known to use.
+    pub find_error: fn(&Value) -> Option<Parts>,
+    /// Writes an error answer of ours.
+    pub error_body: fn(&ErrorBody<'_>) -> Bytes,
+    /// Writes the frame that ends a stream which broke off, such that the SDKs raise. Takes the request id.
+    pub closing_frame: fn(&str) -> Bytes,
+}
+
+/// What an event says about a stream that is still held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Proves nothing: preamble.
+    Hold,
+    /// The answer has begun.
+    Content,
+    /// A lawful end, perhaps of an empty answer.
+    End,
+    /// The attempt failed.
+    Error(Box<Fault>),
+}
+
+/// What an event says about a stream that the caller already sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// Goes on.
+    Ordinary,
+    /// A lawful finish was announced: from here on the end of the body is a clean one.
+    Finish,
+    /// The terminal frame.
+    Done,
+    /// An error frame that the dialect's SDKs raise.
+    Raises,
+    /// A failure that the SDKs take for an ordinary event.
+    FailedQuietly,
+}
+
+/// An error answer of ours, before a dialect gives it its shape.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorBody<'a> {
+    /// For people.
+    pub message: &'a str,
+    /// The `type` in the OpenAI dialects.
+    pub kind: &'a str,
+    /// Stable, for programs.
+    pub code: &'a str,
+    /// The parameter at fault.
+    pub param: Option<&'a str>,
+    /// Our id of the request.
+    pub request_id: &'a str,
+}
+
+/// The rules of a dialect; `None` for those that are not served yet.
+pub fn rules(dialect: Dialect) -> Option<&'static Rules> {
+    match dialect {
+        Dialect::OpenaiChat => Some(&openai_chat::RULES),
+        Dialect::OpenaiCompletions
+        | Dialect::OpenaiResponses
+        | Dialect::OpenaiEmbeddings
+        | Dialect::OpenaiImages
+        | Dialect::OpenaiAudio
+        | Dialect::OpenaiModerations
+        | Dialect::OpenaiVideos
+        | Dialect::Rerank
+        | Dialect::AnthropicMessages
+        | Dialect::Gemini => None,
+    }
+}

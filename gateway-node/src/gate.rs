@@ -1,1 +1,261 @@
-//! Being written.
+//! Layer 3: holds the start of an answer back until it is known to be good. Chunks in, steps out; the owner
+//! reads, keeps the time and sends. What an event means is the dialect's matter.
+//!
+//! ```text
+//!            first byte that is not blank
+//!   Unknown ──────────── { [ < ──────────► Whole    judged when it is complete, or committed at 4 MiB
+//!      └──────────────── else ───────────► Stream   judged event by event
+//! ```
+
+pub mod stream;
+pub mod tap;
+mod whole;
+
+use bytes::Bytes;
+use common::class::FailureClass;
+use common::limits::{GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
+
+use crate::dialect::Rules;
+use crate::fault::Fault;
+use stream::Stream;
+use tap::{Flow, Tap};
+
+/// How far a stream is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Until the first decisive event.
+    Content,
+    /// Until its terminal frame.
+    Complete,
+}
+
+/// What the owner of a gate does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Read on.
+    Read,
+    /// Call [`Gate::commit`] and answer.
+    Commit(Decision),
+    /// Forget this attempt: nothing of it may reach the caller.
+    Drop(Box<Fault>),
+}
+
+/// Why an answer was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// It has content.
+    Content,
+    /// It has none, and ended lawfully.
+    End,
+    /// It is complete, and no stream.
+    Whole,
+    /// The time was over.
+    Timeout,
+    /// There was more than is held.
+    Bounds,
+}
+
+impl Decision {
+    /// The name in metrics and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Decision::Content => "content",
+            Decision::End => "end",
+            Decision::Whole => "whole",
+            Decision::Timeout => "timeout",
+            Decision::Bounds => "bounds",
+        }
+    }
+}
+
+/// What is behind an opened gate.
+#[derive(Debug)]
+pub struct Committed {
+    /// The bytes that were held, untouched, to be sent first.
+    pub held: Vec<Bytes>,
+    /// Follows what comes after them.
+    pub tap: Tap,
+    /// No stream, and complete in `held`.
+    pub whole: bool,
+    /// What `tap` would have said of `held`. Where that is `Replace`, `held` is already cut to what may be sent.
+    pub flow: Flow,
+}
+
+/// Layer 3 of one attempt.
+#[derive(Debug)]
+pub struct Gate {
+    rules: &'static Rules,
+    until: Until,
+    content: Content,
+    shape: Shape,
+    held: Vec<Bytes>,
+    held_bytes: usize,
+    is_over: bool,
+}
+
+/// What the headers say about the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// A JSON document or a page.
+    Document,
+    /// A stream, or nothing that is known.
+    Stream,
+}
+
+#[derive(Debug)]
+enum Shape {
+    Unknown,
+    Stream(Box<Stream>),
+    Whole,
+}
+
+impl Gate {
+    /// The gate of an attempt whose headers came. A caller that asked for no stream gets a whole answer or none.
+    pub fn new(rules: &'static Rules, asked_stream: bool, content_type: Option<&str>, until: Until) -> Self {
+        Gate {
+            rules,
+            until,
+            content: Content::of(content_type.unwrap_or_default()),
+            shape: if asked_stream { Shape::Unknown } else { Shape::Whole },
+            held: Vec::new(),
+            held_bytes: 0,
+            is_over: false,
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    pub fn on_bytes(&mut self, chunk: Bytes) -> Step {
+        if chunk.is_empty() {
+            return Step::Read;
+        }
+        let before = self.held_bytes;
+        self.held_bytes += chunk.len();
+        self.held.push(chunk.clone());
+        match &mut self.shape {
+            Shape::Stream(stream) => stream.on_chunk(before, &chunk),
+            Shape::Whole if self.held_bytes > GATE_WHOLE_BYTES_MAX => Step::Commit(Decision::Bounds),
+            Shape::Whole => Step::Read,
+            Shape::Unknown => self.sniff(&chunk),
+        }
+    }
+
+    /// The body ended as it should.
+    pub fn on_end(&mut self) -> Step {
+        match &mut self.shape {
+            Shape::Stream(stream) => stream.on_end(self.held_bytes),
+            Shape::Whole => {
+                self.is_over = true;
+                whole::judge(self.rules, &self.held)
+            }
+            Shape::Unknown => failed(FailureClass::Empty),
+        }
+    }
+
+    /// The body broke off, or came no further within the idle limit.
+    pub fn on_read_error(&mut self) -> Step {
+        failed(FailureClass::UpstreamError)
+    }
+
+    /// The time since the response headers is over.
+    pub fn on_timeout(&mut self) -> Step {
+        // Undecided events are committed, not dropped: by now the caller has waited longer than a failover would
+        // save, and whatever follows is passed through as it comes.
+        if self.has_timer() { Step::Commit(Decision::Timeout) } else { Step::Read }
+    }
+
+    /// Whether [`Gate::on_timeout`] would decide anything. May turn false with the first bytes.
+    pub fn has_timer(&self) -> bool {
+        match self.shape {
+            Shape::Stream(_) => self.until == Until::Content,
+            Shape::Unknown => self.until == Until::Content && self.content == Content::Stream,
+            Shape::Whole => false,
+        }
+    }
+
+    /// Bytes held at the moment.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Opens the gate.
+    pub fn commit(mut self) -> Committed {
+        if let Shape::Unknown = self.shape {
+            self.become_stream();
+        }
+        match self.shape {
+            Shape::Stream(stream) => {
+                let (tap, flow) = stream.into_tap();
+                if let Flow::Replace { keep } = flow {
+                    cut(&mut self.held, keep);
+                }
+                Committed { held: self.held, tap, whole: false, flow }
+            }
+            Shape::Whole | Shape::Unknown => Committed {
+                held: self.held,
+                tap: Tap::of_whole(self.rules),
+                whole: self.is_over,
+                flow: Flow::Pass,
+            },
+        }
+    }
+
+    /// Decides by the first byte that is not blank what the body is, whatever its headers say.
+    fn sniff(&mut self, chunk: &[u8]) -> Step {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
+        match chunk.iter().find(|byte| !is_blank(byte)) {
+            None if self.held_bytes > GATE_HELD_BYTES_MAX => Step::Commit(Decision::Bounds),
+            None => Step::Read,
+            Some(b'{' | b'[' | b'<') => self.become_whole(),
+            // `data:`, `event:`, `id:`, `retry:` or a comment.
+            Some(b'd' | b'e' | b'i' | b'r' | b':') => self.become_stream(),
+            Some(_) if self.content == Content::Document => self.become_whole(),
+            Some(_) => self.become_stream(),
+        }
+    }
+
+    fn become_whole(&mut self) -> Step {
+        self.shape = Shape::Whole;
+        if self.held_bytes > GATE_WHOLE_BYTES_MAX { Step::Commit(Decision::Bounds) } else { Step::Read }
+    }
+
+    fn become_stream(&mut self) -> Step {
+        let mut stream = Box::new(Stream::new(self.rules, self.until));
+        let mut before = 0;
+        let mut step = Step::Read;
+        for chunk in &self.held {
+            // All but the last are blank, and decide nothing.
+            step = stream.on_chunk(before, chunk);
+            before += chunk.len();
+        }
+        self.shape = Shape::Stream(stream);
+        step
+    }
+}
+
+impl Content {
+    fn of(content_type: &str) -> Self {
+        let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match media.as_str() {
+            "text/html" | "application/json" => Content::Document,
+            media if media.ends_with("+json") => Content::Document,
+            _ => Content::Stream,
+        }
+    }
+}
+
+fn failed(class: FailureClass) -> Step {
+    Step::Drop(Box::new(Fault::of(class)))
+}
+
+/// Keeps the first `keep` bytes.
+fn cut(held: &mut Vec<Bytes>, keep: usize) {
+    let mut left = keep;
+    held.retain_mut(|chunk| {
+        chunk.truncate(left);
+        left -= chunk.len();
+        !chunk.is_empty()
+    });
+}
+
+#[cfg(test)]
+mod tests;

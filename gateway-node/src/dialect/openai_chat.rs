@@ -1,0 +1,329 @@
+//! Chat completions, as OpenAI and all that imitate it send them: what a chunk proves, what an error looks
+//! like, and what of ours their SDKs understand. Unknown things count as content: a healthy new feature is never
+//! held back.
+
+use bytes::Bytes;
+use common::class::FailureClass as F;
+use common::code::Code;
+use common::dialect::Dialect;
+use memchr::memmem;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::parts::{Parts, Shape};
+use super::sse::Event;
+use super::{After, ErrorBody, Rules, Verdict, fields};
+use crate::fault::Fault;
+use crate::upstream::classify;
+
+/// The rules of the dialect.
+pub const RULES: Rules = Rules {
+    dialect: Dialect::OpenaiChat,
+    upstream_path: "/chat/completions",
+    judge,
+    judge_whole,
+    observe,
+    find_error,
+    error_body,
+    closing_frame,
+};
+
+fn judge(event: &Event<'_>) -> Verdict {
+    if event.is_opaque {
+        return Verdict::Content;
+    }
+    let data = event.data.trim_ascii();
+    if data.is_empty() {
+        return Verdict::Hold;
+    }
+    if is_done(data) {
+        return failed(F::Empty);
+    }
+    let Some(chunk) = read(data) else { return failed(F::Malformed) };
+    let error = match &chunk {
+        _ if is_error_event(event) => Some(find_error(&chunk).unwrap_or_default()),
+        Value::Object(map) if has_choices(map) => find_nested(map),
+        Value::Object(_) | Value::Array(_) => {
+            find_error(&chunk).filter(|parts| parts.shape != Shape::Foreign)
+        }
+        _ => None,
+    };
+    if let Some(parts) = error {
+        return Verdict::Error(Box::new(classify::error_value(&parts)));
+    }
+    match &chunk {
+        Value::Null => Verdict::Hold,
+        Value::Object(map) => match map.get("choices") {
+            Some(Value::Array(choices)) => judge_choices(choices),
+            Some(_) => Verdict::Hold,
+            None if map.keys().all(|name| ENVELOPE.contains(&name.as_str())) || is_ping(map) => Verdict::Hold,
+            None => Verdict::Content,
+        },
+        _ => Verdict::Content,
+    }
+}
+
+/// Members of a chunk that prove nothing by themselves.
+const ENVELOPE: [&str; 13] = [
+    "id",
+    "object",
+    "created",
+    "model",
+    "system_fingerprint",
+    "service_tier",
+    "usage",
+    "obfuscation",
+    "prompt_filter_results",
+    "prompt_progress",
+    "moderation",
+    "provider",
+    "x_groq",
+];
+
+fn judge_choices(choices: &[Value]) -> Verdict {
+    let mut verdict = Verdict::Hold;
+    for choice in choices.iter().filter_map(Value::as_object) {
+        let has_content = has_content(choice);
+        if let Some(fault) = failed_choice(choice, has_content) {
+            return Verdict::Error(Box::new(fault));
+        }
+        if has_content {
+            verdict = Verdict::Content;
+        } else if verdict == Verdict::Hold && finish_reason(choice).is_some() {
+            verdict = Verdict::End;
+        }
+    }
+    verdict
+}
+
+fn has_content(choice: &Map<String, Value>) -> bool {
+    let is_said = |name: &str| choice.get(name).and_then(Value::as_object).is_some_and(says_something);
+    is_said("delta") || is_said("message") || choice.get("text").is_some_and(is_something)
+}
+
+/// Whether a delta carries more than who is speaking.
+fn says_something(delta: &Map<String, Value>) -> bool {
+    const SILENT: [&str; 4] = ["role", "prompt_progress", "content_filter_results", "content_filter_offsets"];
+    delta.iter().any(|(name, value)| !SILENT.contains(&name.as_str()) && is_something(value))
+}
+
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(map) => map.values().any(is_something),
+    }
+}
+
+/// A choice that ended with a failure. `has_content`: the upstream's second reason counts only where nothing came.
+fn failed_choice(choice: &Map<String, Value>, has_content: bool) -> Option<Fault> {
+    let is_failure = |reason: &str| {
+        let reason = reason.to_ascii_lowercase();
+        reason == "error" || reason.ends_with("_error")
+    };
+    let native = choice.get("native_finish_reason").and_then(Value::as_str).filter(|_| !has_content);
+    let has_failed = finish_reason(choice).is_some_and(is_failure)
+        || (finish_reason(choice).is_some() && native.is_some_and(is_failure));
+    has_failed.then(|| match choice.get("error").filter(|error| is_something(error)) {
+        Some(error) => classify::error_value(&Parts::of(error, None)),
+        None => Fault::of(F::UpstreamError),
+    })
+}
+
+fn finish_reason(choice: &Map<String, Value>) -> Option<&str> {
+    choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty())
+}
+
+fn judge_whole(body: &[u8]) -> Verdict {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
+    if body.is_empty() {
+        return failed(F::Empty);
+    }
+    let text = String::from_utf8_lossy(body);
+    let choices = match fields::object(&text, ["error", "choices"]) {
+        Ok([error, Some(choices)]) if fields::is_null(error) && fields::is_filled_array(choices) => choices,
+        // An error, or nothing that is known: small enough to be looked at as a tree, or not JSON at all.
+        _ => return judge_unanswered(&text),
+    };
+    if memmem::find(choices.as_bytes(), b"error\"").is_none() {
+        return Verdict::Content;
+    }
+    match serde_json::from_str::<Value>(choices) {
+        Ok(Value::Array(choices)) => match judge_choices(&choices) {
+            Verdict::Error(fault) => Verdict::Error(fault),
+            Verdict::Hold | Verdict::Content | Verdict::End => Verdict::Content,
+        },
+        _ => Verdict::Content,
+    }
+}
+
+/// Judges a body that has no choices, or has an error beside them.
+fn judge_unanswered(body: &str) -> Verdict {
+    let Ok(document) = serde_json::from_str::<Value>(body) else { return failed(F::Malformed) };
+    if let Some(parts) = find_error(&document) {
+        return Verdict::Error(Box::new(classify::error_value(&parts)));
+    }
+    match &document {
+        Value::Object(map) if has_choices(map) => Verdict::Content,
+        Value::Object(_) => failed(F::Empty),
+        _ => failed(F::Malformed),
+    }
+}
+
+fn observe(event: &Event<'_>) -> After {
+    if event.is_opaque {
+        return After::Ordinary;
+    }
+    let data = event.data.trim_ascii();
+    if is_done(data) {
+        return After::Done;
+    }
+    // Nearly every chunk ends here: two searches, no parse, no allocation.
+    let is_error_event = is_error_event(event);
+    if !is_error_event && memmem::find(data, b"error\"").is_none() && !may_finish(data) {
+        return After::Ordinary;
+    }
+    let Some(chunk) = read(data) else { return After::Ordinary };
+    let Some(map) = chunk.as_object() else { return After::Ordinary };
+    if find_member(map).is_some() {
+        return After::Raises;
+    }
+    if is_error_event || find_nested(map).is_some() || (!has_choices(map) && is_flat_error(map)) {
+        return After::FailedQuietly;
+    }
+    let choices =
+        || map.get("choices").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
+    if choices().any(|choice| failed_choice(choice, true).is_some()) {
+        After::FailedQuietly
+    } else if choices().any(|choice| finish_reason(choice).is_some()) {
+        After::Finish
+    } else {
+        After::Ordinary
+    }
+}
+
+/// Whether some `finish_reason` is anything but `null`.
+fn may_finish(data: &[u8]) -> bool {
+    const NAME: &[u8] = b"\"finish_reason\"";
+    memmem::find_iter(data, NAME).any(|at| {
+        let rest = data.get(at + NAME.len()..).unwrap_or_default().trim_ascii_start();
+        !rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
+    })
+}
+
+fn find_error(document: &Value) -> Option<Parts> {
+    let map = match document {
+        Value::Object(map) => map,
+        Value::Array(items) => match items.as_slice() {
+            [Value::Object(map)] => map,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    if let Some(parts) = find_nested(map) {
+        return Some(parts);
+    }
+    if has_choices(map) {
+        return None;
+    }
+    if is_flat_error(map) {
+        return Some(Parts::of_map(map));
+    }
+    if let Some(detail) = map.get("detail").filter(|detail| is_something(detail)) {
+        return Some(Parts::of_detail(detail));
+    }
+    let errors = map.get("errors").filter(|errors| errors.as_array().is_some_and(|items| !items.is_empty()));
+    let foreign = match errors {
+        Some(errors) => Parts::of(errors, None),
+        None if map.contains_key("message") => Parts::of_map(map),
+        None => return None,
+    };
+    Some(Parts { shape: Shape::Foreign, ..foreign })
+}
+
+/// An error member of a chunk, also where choices stand beside it.
+fn find_nested(map: &Map<String, Value>) -> Option<Parts> {
+    let groq = || map.get("x_groq").and_then(|own| own.get("error")).and_then(Value::as_str);
+    match find_member(map) {
+        Some(error) => Some(Parts::of(error, Some(map))),
+        None => groq().filter(|text| !text.is_empty()).map(Parts::of_text),
+    }
+}
+
+/// The `error` member, unless it says nothing.
+fn find_member(map: &Map<String, Value>) -> Option<&Value> {
+    match map.get("error")? {
+        Value::Null => None,
+        // An empty one is how some servers write "none"; alone it is all there is.
+        error if is_something(error) || matches!(error, Value::Bool(true) | Value::Number(_)) => Some(error),
+        Value::Object(members) if !members.is_empty() => map.get("error"),
+        error => (!has_choices(map)).then_some(error),
+    }
+}
+
+fn is_flat_error(map: &Map<String, Value>) -> bool {
+    let is_error = |name: &str| map.get(name).and_then(Value::as_str) == Some("error");
+    let has = |name: &str| map.get(name).is_some_and(|value| !value.is_null());
+    is_error("object") || is_error("type") || (has("message") && (has("code") || has("type")))
+}
+
+fn has_choices(map: &Map<String, Value>) -> bool {
+    map.get("choices").and_then(Value::as_array).is_some_and(|choices| !choices.is_empty())
+}
+
+fn is_ping(map: &Map<String, Value>) -> bool {
+    map.get("type").and_then(Value::as_str) == Some("ping")
+}
+
+fn is_done(data: &[u8]) -> bool {
+    data == b"[DONE]"
+}
+
+fn is_error_event(event: &Event<'_>) -> bool {
+    event.name.is_some_and(|name| name.trim_ascii() == b"error")
+}
+
+/// A document, also where its texts are not valid UTF-8: the caller gets the bytes as they are.
+fn read(data: &[u8]) -> Option<Value> {
+    match std::str::from_utf8(data) {
+        Ok(text) => serde_json::from_str(text).ok(),
+        Err(_) => serde_json::from_str(&String::from_utf8_lossy(data)).ok(),
+    }
+}
+
+fn failed(class: F) -> Verdict {
+    Verdict::Error(Box::new(Fault::of(class)))
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: ErrorMembers<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorMembers<'a> {
+    message: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    code: &'a str,
+    param: Option<&'a str>,
+    request_id: &'a str,
+}
+
+fn error_body(error: &ErrorBody<'_>) -> Bytes {
+    let ErrorBody { message, kind, code, param, request_id } = *error;
+    let members = ErrorMembers { message, kind, code, param, request_id };
+    // Strings always have a JSON form.
+    serde_json::to_vec(&Envelope { error: members }).unwrap_or_default().into()
+}
+
+fn closing_frame(request_id: &str) -> Bytes {
+    let code = Code::UpstreamStreamError;
+    let (kind, name) = (code.kind(), code.as_str());
+    let body = error_body(&ErrorBody { message: code.text(), kind, code: name, param: None, request_id });
+    [b"data: ", &body[..], b"\n\n"].concat().into()
+}
+
+#[cfg(test)]
+mod tests;

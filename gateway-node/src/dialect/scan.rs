@@ -1,0 +1,200 @@
+//! Finds `model` and `stream` in a request body without building a tree. The body stays bytes; what is found
+//! are the places of the names, so that the splice changes nothing else.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scanned {
+    /// The public name of the model.
+    pub model: String,
+    /// Where it stands in the body, quotes included; more than once if the key is repeated.
+    pub model_spans: Vec<Range<usize>>,
+    /// Whether the answer shall be a stream.
+    pub stream: bool,
+}
+
+/// Why a body is not a request; the text is for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScanFault {
+    /// No bytes, or blanks only.
+    #[error("the request body is empty")]
+    Empty,
+    /// Not one JSON object.
+    #[error("the request body is not valid JSON: {0}")]
+    Json(String),
+    /// There is no `model`.
+    #[error("the request body has no \"model\"")]
+    NoModel,
+    /// A member is there and is not what it must be.
+    #[error("\"{param}\" must be {must} (line {line}, column {column})")]
+    Member {
+        /// Which one.
+        param: &'static str,
+        /// What it must be.
+        must: &'static str,
+        /// Counted from 1.
+        line: usize,
+        /// In bytes, counted from 1.
+        column: usize,
+    },
+    /// A member is there more than once, and it is not clear which one is meant.
+    #[error(
+        "\"{param}\" stands in the request body twice with different values (line {line}, column {column})"
+    )]
+    Contradiction {
+        /// Which one.
+        param: &'static str,
+        /// Of the later one, counted from 1.
+        line: usize,
+        /// In bytes, counted from 1.
+        column: usize,
+    },
+}
+
+impl ScanFault {
+    /// The parameter at fault, where it is one.
+    pub fn param(&self) -> Option<&'static str> {
+        match self {
+            ScanFault::Empty | ScanFault::Json(_) => None,
+            ScanFault::NoModel => Some("model"),
+            ScanFault::Member { param, .. } | ScanFault::Contradiction { param, .. } => Some(param),
+        }
+    }
+}
+
+/// Finds what the walk needs to know of a request.
+pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
+    if body.trim_ascii().is_empty() {
+        return Err(ScanFault::Empty);
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let members =
+        deserializer.deserialize_map(Members::default()).map_err(|e| ScanFault::Json(e.to_string()))?;
+    deserializer.end().map_err(|e| ScanFault::Json(e.to_string()))?;
+
+    let mut model: Option<String> = None;
+    let mut model_spans = Vec::with_capacity(members.model.len());
+    for raw in members.model {
+        let span = span(body, raw);
+        let name = serde_json::from_str::<String>(raw.get()).ok().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| member(body, "model", "a string that is not empty", span.start))?;
+        if model.as_ref().is_some_and(|first| *first != name) {
+            return Err(contradiction(body, "model", span.start));
+        }
+        model = Some(name);
+        model_spans.push(span);
+    }
+
+    let mut stream: Option<bool> = None;
+    for raw in members.stream {
+        let at = span(body, raw).start;
+        let value = match raw.get() {
+            "true" => true,
+            "false" | "null" => false,
+            _ => return Err(member(body, "stream", "true or false", at)),
+        };
+        if stream.is_some_and(|first| first != value) {
+            return Err(contradiction(body, "stream", at));
+        }
+        stream = Some(value);
+    }
+
+    let model = model.ok_or(ScanFault::NoModel)?;
+    Ok(Scanned { model, model_spans, stream: stream.unwrap_or(false) })
+}
+
+/// Where a value stands: it was borrowed from the body.
+fn span(body: &[u8], raw: &RawValue) -> Range<usize> {
+    let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
+    start..start + raw.get().len()
+}
+
+fn member(body: &[u8], param: &'static str, must: &'static str, at: usize) -> ScanFault {
+    let (line, column) = position(body, at);
+    ScanFault::Member { param, must, line, column }
+}
+
+fn contradiction(body: &[u8], param: &'static str, at: usize) -> ScanFault {
+    let (line, column) = position(body, at);
+    ScanFault::Contradiction { param, line, column }
+}
+
+fn position(body: &[u8], at: usize) -> (usize, usize) {
+    let before = body.get(..at).unwrap_or(body);
+    let line = memchr::memchr_iter(b'\n', before).count() + 1;
+    let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1) + 1;
+    (line, column)
+}
+
+#[derive(Default)]
+struct Members<'de> {
+    model: Vec<&'de RawValue>,
+    stream: Vec<&'de RawValue>,
+}
+
+impl<'de> Visitor<'de> for Members<'de> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
+            match key {
+                Key::Model => self.model.push(map.next_value()?),
+                Key::Stream => self.stream.push(map.next_value()?),
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+enum Key {
+    Model,
+    Stream,
+    Other,
+}
+
+/// Decodes a member's name, escapes included, without keeping it.
+struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        // As bytes: a member whose name is not valid UTF-8 is the upstream's to judge.
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Key, E> {
+        Ok(match name {
+            b"model" => Key::Model,
+            b"stream" => Key::Stream,
+            _ => Key::Other,
+        })
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
+        self.visit_bytes(name.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;
