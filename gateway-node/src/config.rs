@@ -1,1 +1,276 @@
-//! Being written.
+//! What the node is told: flags over environment over the file of `--config` over defaults, checked
+//! as a whole. Every fault is reported, then the process stops. Nobody else reads settings.
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use common::id::NodeId;
+use common::limits::{SHUTDOWN_GRACE, WINDOW_LENGTH};
+use common::listen::check_plaintext;
+use common::settings::{Layered, SettingsFault};
+use common::telemetry::LogFormat;
+use http::Uri;
+use serde::{Deserialize, Serialize};
+
+const DATA_LISTEN: &str = "127.0.0.1:8080";
+const OPS_LISTEN: &str = "127.0.0.1:9090";
+const CONTROL_PLANE: &str = "http://127.0.0.1:7444";
+const DATA_DIR: &str = "sluice-node";
+
+/// A gateway node of a Sluice fleet: serves applications, learns what to serve from the control plane.
+#[derive(Debug, Clone, Default, clap::Parser, Serialize, Deserialize)]
+#[command(name = "gateway-node", version)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Settings {
+    /// Name of this node in the fleet [default: a UUID kept in the data folder]
+    #[arg(long, env = "SLUICE_NODE_ID")]
+    pub node_id: Option<String>,
+    /// Fleet addresses of the control plane, tried in turn [default: http://127.0.0.1:7444]
+    #[arg(long, env = "SLUICE_CONTROL_PLANE", value_name = "URL", value_delimiter = ',')]
+    pub control_plane: Option<Vec<String>>,
+    /// PEM file with the authorities to trust for an https control plane [default: the public ones]
+    #[arg(long, env = "SLUICE_CONTROL_PLANE_CA", value_name = "FILE")]
+    pub control_plane_ca: Option<PathBuf>,
+    /// File with the token that the control plane wrote for nodes (node.token in its data folder)
+    #[arg(long, env = "SLUICE_NODE_TOKEN_FILE", value_name = "FILE")]
+    pub node_token_file: Option<PathBuf>,
+    /// Folder for the last known good config and for counts that were not yet reported [default: sluice-node]
+    #[arg(long, env = "SLUICE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Where applications call [default: 127.0.0.1:8080]; port 0 picks a free one
+    #[arg(long, env = "SLUICE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Where /healthz, /readyz, /metrics and /debug/chains are [default: 127.0.0.1:9090]
+    #[arg(long, env = "SLUICE_OPS_LISTEN", value_name = "ADDRESS")]
+    pub ops_listen: Option<String>,
+    /// PEM file with the certificate chain of both listeners; ops stays plaintext on loopback
+    #[arg(long, env = "SLUICE_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file with the key of that certificate
+    #[arg(long, env = "SLUICE_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Plaintext off loopback, listeners and control plane alike: for a proxy in front that terminates TLS
+    #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub insecure_plaintext: Option<bool>,
+    /// Serve callers without a key while no key exists; only for a data listener on loopback
+    #[arg(long, env = "SLUICE_ALLOW_ANONYMOUS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub allow_anonymous: Option<bool>,
+    /// How long requests in flight may take at shutdown, 0s to 1h [default: 30s]
+    #[arg(long, env = "SLUICE_SHUTDOWN_GRACE", value_name = "DURATION")]
+    pub shutdown_grace: Option<String>,
+    /// How often counters are sealed and reported, 100ms to 5m [default: 10s]
+    #[arg(long, env = "SLUICE_WINDOW", value_name = "DURATION")]
+    pub window: Option<String>,
+    /// Look of log lines [default: text]
+    #[arg(long, env = "SLUICE_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// TOML file with these settings, named as the flags
+    #[arg(long, env = "SLUICE_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+}
+
+impl Layered for Settings {
+    fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
+    }
+}
+
+/// Settings that hold together.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Name of this node; `None`: a UUID kept in the data folder.
+    pub node_id: Option<NodeId>,
+    /// Fleet addresses of the control plane, at least one.
+    pub control_planes: Vec<Uri>,
+    /// The authorities to trust for them; `None`: the public ones.
+    pub control_plane_ca: Option<PathBuf>,
+    /// The token's file; read at each connect, so that it may change or come later.
+    pub token_file: PathBuf,
+    /// Everything that outlives the process.
+    pub data_dir: PathBuf,
+    /// Where applications call.
+    pub listen: SocketAddr,
+    /// Where operators look.
+    pub ops_listen: SocketAddr,
+    /// Certificate and key of the listeners.
+    pub tls: Option<TlsFiles>,
+    /// Whether callers without a key are served while no key exists.
+    pub allow_anonymous: bool,
+    /// How long requests in flight may take at shutdown.
+    pub shutdown_grace: Duration,
+    /// How often counters are sealed.
+    pub window: Duration,
+    /// Look of log lines.
+    pub log_format: LogFormat,
+}
+
+/// PEM files of a listener.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// Why there is no [`Config`].
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigFault {
+    /// They could not be read.
+    #[error(transparent)]
+    Settings(#[from] SettingsFault),
+    /// They do not hold together: every fault, one a line.
+    #[error("faulty settings:\n  {}", .0.join("\n  "))]
+    Faulty(Vec<String>),
+}
+
+impl Config {
+    /// Reads and checks the settings of `args` (the first is the program's name), of the environment
+    /// and of the file that they name.
+    pub fn load(args: impl IntoIterator<Item = OsString>) -> Result<Config, ConfigFault> {
+        Ok(Config::check(common::settings::load(args)?)?)
+    }
+
+    /// Checks settings and fills in what is not given.
+    pub fn check(settings: Settings) -> Result<Config, ConfigFault> {
+        let mut faults = Faults(Vec::new());
+        let insecure = settings.insecure_plaintext.unwrap_or(false);
+        let listen = faults.address("--listen", settings.listen, DATA_LISTEN);
+        let ops_listen = faults.address("--ops-listen", settings.ops_listen, OPS_LISTEN);
+        let tls = match (settings.tls_cert, settings.tls_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => faults.add("--tls-cert needs --tls-key"),
+            (None, Some(_)) => faults.add("--tls-key needs --tls-cert"),
+        };
+        for (name, address) in [("data", listen), ("ops", ops_listen)] {
+            if let Err(refused) = check_plaintext(name, address, tls.is_some(), insecure) {
+                faults.add::<()>(refused.to_string());
+            }
+        }
+        let allow_anonymous = settings.allow_anonymous.unwrap_or(false);
+        if allow_anonymous && !listen.ip().to_canonical().is_loopback() {
+            faults.add::<()>(format!("--allow-anonymous is for loopback, and --listen is {listen}"));
+        }
+        let control_planes = settings.control_plane.unwrap_or_else(|| vec![CONTROL_PLANE.to_owned()]);
+        let control_planes = faults.control_planes(&control_planes, insecure);
+        if settings.node_token_file.is_none() {
+            faults.add::<()>(
+                "--node-token-file is missing: the control plane writes it as node.token into its data folder",
+            );
+        }
+        let node_id = settings.node_id.as_deref().and_then(|id| faults.node_id(id));
+        let config = Config {
+            node_id,
+            control_planes,
+            control_plane_ca: settings.control_plane_ca,
+            token_file: settings.node_token_file.unwrap_or_default(),
+            data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
+            listen,
+            ops_listen,
+            tls,
+            allow_anonymous,
+            shutdown_grace: faults.duration(
+                "--shutdown-grace",
+                settings.shutdown_grace,
+                SHUTDOWN_GRACE,
+                (Duration::ZERO, Duration::from_secs(3600)),
+            ),
+            window: faults.duration(
+                "--window",
+                settings.window,
+                WINDOW_LENGTH,
+                (Duration::from_millis(100), Duration::from_secs(300)),
+            ),
+            log_format: settings.log_format.unwrap_or_default(),
+        };
+        if faults.0.is_empty() { Ok(config) } else { Err(ConfigFault::Faulty(faults.0)) }
+    }
+}
+
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn add<T>(&mut self, fault: impl Into<String>) -> Option<T> {
+        self.0.push(fault.into());
+        None
+    }
+
+    fn address(&mut self, flag: &str, given: Option<String>, default: &str) -> SocketAddr {
+        let text = given.as_deref().unwrap_or(default);
+        let fault = || format!("{flag} {text:?} is no address and port, such as {default}");
+        let parsed = SocketAddr::from_str(text).ok().or_else(|| self.add(fault()));
+        // Any loopback address will do to look for further faults.
+        parsed.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    fn duration(
+        &mut self,
+        flag: &str,
+        given: Option<String>,
+        default: Duration,
+        (min, max): (Duration, Duration),
+    ) -> Duration {
+        let Some(text) = given else { return default };
+        match humantime::parse_duration(&text) {
+            Ok(duration) if (min..=max).contains(&duration) => return duration,
+            Ok(_) => {
+                let (min, max) = (humantime::format_duration(min), humantime::format_duration(max));
+                self.add::<()>(format!("{flag} {text:?} is not within {min} and {max}"));
+            }
+            Err(_) => {
+                self.add::<()>(format!("{flag} {text:?} is no duration with a unit, such as 30s"));
+            }
+        }
+        default
+    }
+
+    fn node_id(&mut self, id: &str) -> Option<NodeId> {
+        let is_sane = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        if id.is_empty() || id.len() > 128 || !id.chars().all(is_sane) {
+            return self.add(format!("--node-id {id:?} is not 1 to 128 letters, digits and any of -_.:"));
+        }
+        Some(id.into())
+    }
+
+    /// The token goes along with each call: in clear to loopback alone.
+    fn control_planes(&mut self, given: &[String], insecure_plaintext: bool) -> Vec<Uri> {
+        let mut uris = Vec::new();
+        for text in given.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
+            let uri = Uri::from_str(text).ok().filter(|uri| uri.host().is_some());
+            match (uri.as_ref().and_then(Uri::scheme_str), &uri) {
+                (Some("https"), Some(uri)) => uris.push(uri.clone()),
+                (Some("http"), Some(uri)) if insecure_plaintext || is_loopback(uri) => uris.push(uri.clone()),
+                (Some("http"), Some(_)) => {
+                    self.add::<()>(format!(
+                        "--control-plane {text} would show the node's token in plaintext off loopback; \
+                         use https, or pass --insecure-plaintext behind a proxy that terminates TLS"
+                    ));
+                }
+                _ => {
+                    self.add::<()>(format!("--control-plane {text:?} is no http or https URL"));
+                }
+            }
+        }
+        if given.iter().all(|text| text.trim().is_empty()) {
+            self.add::<()>("--control-plane names no address");
+        }
+        uris
+    }
+}
+
+fn is_loopback(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
