@@ -1,0 +1,251 @@
+//! What to do for what came over the stream, and how long to wait after it ended. Pure.
+//!
+//! ```text
+//! Greeting ──Welcome──► Following ──ConfigUpdate──► Taking ──outcome / ack──► Following
+//!     │                     │ ServerDrain, silence,    │ a newer update replaces the one that waits
+//!     └─────────────────────┴─ fault, leave ───────────┴──► End
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use common::backoff::full_jitter;
+use common::limits::{HEARTBEAT, HEARTBEAT_LOST, RECONNECT_BASE, RECONNECT_MAX, RECONNECT_RESET};
+use common::pb::fleet as pb;
+use pb::sync_request::Message as Up;
+use pb::sync_response::Message as Down;
+use tokio::time::Instant;
+
+/// After the control plane refused the node's token: it may be put right at any time, so a node never
+/// gives up, and the refusals of a fleet are no load.
+const REFUSED_WAIT: Duration = Duration::from_secs(60);
+/// A stream that is drained sooner than this did not live: connecting anew at once would be a loop.
+const DRAINED_LIFE_MIN: Duration = Duration::from_secs(1);
+/// The control plane may ask for other heartbeats, within reason.
+const HEARTBEAT_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// Something happened to a stream.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A message came.
+    Received(pb::SyncResponse),
+    /// The update that was to be taken was taken or refused; this is what to say of it.
+    Taken(pb::ConfigAck),
+    /// The deadline has passed.
+    Tick,
+    /// The node leaves on purpose.
+    Leave(String),
+}
+
+/// What the owner of the stream does next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Action {
+    /// Send this.
+    Send(Up),
+    /// Send a heartbeat with what there is to say now.
+    Beat,
+    /// Take this update and report back by [`Event::Taken`].
+    Take(pb::ConfigUpdate),
+    /// The node runs what it should; the epoch may be another.
+    Adopt(pb::Target),
+    /// The control plane knows this node.
+    Welcomed(pb::Welcome),
+    /// The stream is over.
+    End(End),
+}
+
+/// Why a stream is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// The control plane said so; not a failure.
+    Drained(String),
+    /// This node leaves.
+    Left,
+    /// Nothing came for too long.
+    Silent,
+    /// A message that does not belong there.
+    Protocol(&'static str),
+    /// The control plane does not take the node's token.
+    Refused,
+    /// The call failed, or ended without a word; perhaps with a time before which not to come back.
+    Failed { why: String, retry_after: Option<Duration> },
+}
+
+#[derive(Debug)]
+enum State {
+    Greeting,
+    Following,
+    /// One update is being taken; the newest that came meanwhile waits.
+    Taking(Option<pb::ConfigUpdate>),
+}
+
+/// One stream's life.
+#[derive(Debug)]
+pub(super) struct Session {
+    state: State,
+    heartbeat: Duration,
+    lost_after: Duration,
+    heard: Instant,
+    beaten: Instant,
+}
+
+impl Session {
+    /// A stream on which `Hello` was sent.
+    pub(super) fn new(now: Instant) -> Self {
+        Session {
+            state: State::Greeting,
+            heartbeat: HEARTBEAT,
+            lost_after: HEARTBEAT_LOST,
+            heard: now,
+            beaten: now,
+        }
+    }
+
+    /// When [`Event::Tick`] is due.
+    pub(super) fn deadline(&self) -> Instant {
+        let silence = self.heard + self.lost_after;
+        match self.state {
+            State::Greeting => silence,
+            State::Following | State::Taking(_) => silence.min(self.beaten + self.heartbeat),
+        }
+    }
+
+    /// Takes an event; the actions are to be carried out in order.
+    pub(super) fn on(&mut self, event: Event, now: Instant) -> Vec<Action> {
+        match event {
+            Event::Received(message) => {
+                self.heard = now;
+                match message.message {
+                    Some(message) => self.receive(message, now),
+                    // A message of a newer version.
+                    None => vec![],
+                }
+            }
+            Event::Taken(ack) => self.taken(ack),
+            Event::Tick => self.tick(now),
+            Event::Leave(reason) => {
+                vec![Action::Send(Up::Drain(pb::NodeDrain { reason })), Action::End(End::Left)]
+            }
+        }
+    }
+
+    fn receive(&mut self, message: Down, now: Instant) -> Vec<Action> {
+        match (&mut self.state, message) {
+            (_, Down::Drain(drain)) => vec![Action::End(End::Drained(drain.reason))],
+            (State::Greeting, Down::Welcome(welcome)) => {
+                if welcome.heartbeat_ms > 0 {
+                    let (min, max) = HEARTBEAT_RANGE;
+                    self.heartbeat = Duration::from_millis(welcome.heartbeat_ms).clamp(min, max);
+                    self.lost_after = HEARTBEAT_LOST.min(3 * self.heartbeat).max(Duration::from_secs(1));
+                }
+                self.state = State::Following;
+                self.beaten = now;
+                vec![Action::Welcomed(welcome), Action::Beat]
+            }
+            (State::Greeting, _) => vec![Action::End(End::Protocol("a message before the welcome"))],
+            (_, Down::Welcome(_)) => vec![Action::End(End::Protocol("a second welcome"))],
+            (State::Following, Down::Update(update)) => {
+                self.state = State::Taking(None);
+                vec![Action::Take(update)]
+            }
+            (State::Taking(waiting), Down::Update(update)) => {
+                *waiting = Some(update);
+                vec![]
+            }
+            (State::Following, Down::UpToDate(up_to_date)) => {
+                up_to_date.target.map(Action::Adopt).into_iter().collect()
+            }
+            // What is being taken decides; the control plane says so again when it has the answer.
+            (State::Taking(_), Down::UpToDate(_)) => vec![],
+            (_, Down::Heartbeat(_)) => vec![],
+        }
+    }
+
+    fn taken(&mut self, ack: pb::ConfigAck) -> Vec<Action> {
+        let State::Taking(waiting) = &mut self.state else { return vec![] };
+        let mut actions = vec![Action::Send(Up::Ack(ack))];
+        match waiting.take() {
+            Some(newest) => actions.push(Action::Take(newest)),
+            None => self.state = State::Following,
+        }
+        actions
+    }
+
+    fn tick(&mut self, now: Instant) -> Vec<Action> {
+        if now >= self.heard + self.lost_after {
+            return vec![Action::End(End::Silent)];
+        }
+        if matches!(self.state, State::Greeting) || now < self.beaten + self.heartbeat {
+            return vec![];
+        }
+        self.beaten = now;
+        vec![Action::Beat]
+    }
+}
+
+/// Which address to try next, and after how long.
+#[derive(Debug)]
+pub(super) struct Reconnect {
+    addresses: usize,
+    at: usize,
+    /// Failures since a stream last lived for a while.
+    failures: u32,
+    /// Addresses in a row that refused the token.
+    refused: usize,
+}
+
+impl Reconnect {
+    /// Nothing tried yet; begins with one of the addresses at random (in 0..1), so that a fleet does
+    /// not come to the same one.
+    pub(super) fn new(addresses: usize, random: f64) -> Self {
+        let at = (random * addresses as f64) as usize;
+        Reconnect { addresses, at: at.min(addresses.saturating_sub(1)), failures: 0, refused: 0 }
+    }
+
+    /// The address to try.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Moves on after a stream that lived for `lived`; returns how long to wait. `random` lies in 0..1.
+    pub(super) fn after(&mut self, end: &End, lived: Duration, random: f64) -> Duration {
+        self.at = (self.at + 1) % self.addresses.max(1);
+        if lived >= RECONNECT_RESET {
+            self.failures = 0;
+        }
+        if *end != End::Refused {
+            self.refused = 0;
+        }
+        match end {
+            End::Drained(_) if lived >= DRAINED_LIFE_MIN => {
+                self.failures = 0;
+                Duration::ZERO
+            }
+            End::Refused => {
+                self.refused += 1;
+                // Any one address is enough: the slow wait begins when all have refused.
+                if self.refused < self.addresses {
+                    self.jitter(random)
+                } else {
+                    self.refused = 0;
+                    REFUSED_WAIT.mul_f64(1.0 + random / 4.0)
+                }
+            }
+            End::Failed { retry_after: Some(least), .. } => {
+                // Spread out again: all that were told the same would come back together.
+                (*least).min(RECONNECT_MAX) + self.jitter(random)
+            }
+            End::Drained(_) | End::Left | End::Silent | End::Protocol(_) | End::Failed { .. } => {
+                self.jitter(random)
+            }
+        }
+    }
+
+    fn jitter(&mut self, random: f64) -> Duration {
+        let wait = full_jitter(self.failures, RECONNECT_BASE, RECONNECT_MAX, random);
+        self.failures = self.failures.saturating_add(1);
+        wait
+    }
+}

@@ -1,0 +1,177 @@
+//! The stream as a table: what came, what follows.
+
+use super::*;
+
+fn down(message: Down) -> Event {
+    Event::Received(pb::SyncResponse { message: Some(message) })
+}
+
+fn welcome(heartbeat_ms: u64) -> Event {
+    down(Down::Welcome(pb::Welcome { epoch: 1, heartbeat_ms, ..Default::default() }))
+}
+
+fn update(update_id: u64) -> pb::ConfigUpdate {
+    pb::ConfigUpdate { update_id, ..Default::default() }
+}
+
+fn ack(update_id: u64) -> pb::ConfigAck {
+    pb::ConfigAck { update_id, ..Default::default() }
+}
+
+fn heartbeat() -> Event {
+    down(Down::Heartbeat(pb::ServerHeartbeat { target: None }))
+}
+
+fn following(t0: Instant) -> Session {
+    let mut session = Session::new(t0);
+    session.on(welcome(0), t0);
+    session
+}
+
+fn failed() -> End {
+    End::Failed { why: "x".into(), retry_after: None }
+}
+
+const fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn the_first_update_is_taken_and_acknowledged() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    assert_eq!(session.on(down(Down::Update(update(1))), t0), [Action::Take(update(1))]);
+    assert_eq!(session.on(Event::Taken(ack(1)), t0), [Action::Send(Up::Ack(ack(1)))]);
+}
+
+#[test]
+fn fr_021_of_updates_that_come_meanwhile_only_the_newest_is_taken() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    session.on(down(Down::Update(update(1))), t0);
+    for newer in 2..10 {
+        assert_eq!(session.on(down(Down::Update(update(newer))), t0), []);
+    }
+    let next = [Action::Send(Up::Ack(ack(1))), Action::Take(update(9))];
+    assert_eq!(session.on(Event::Taken(ack(1)), t0), next);
+    assert_eq!(session.on(Event::Taken(ack(9)), t0), [Action::Send(Up::Ack(ack(9)))]);
+}
+
+#[test]
+fn fr_023_the_head_may_be_sent_again_on_the_same_stream() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    for _ in 0..2 {
+        assert_eq!(session.on(down(Down::Update(update(1))), t0), [Action::Take(update(1))]);
+        session.on(Event::Taken(ack(1)), t0);
+        let target = pb::Target { epoch: 1, ..Default::default() };
+        let up_to_date = pb::UpToDate { target: Some(target.clone()) };
+        assert_eq!(session.on(down(Down::UpToDate(up_to_date)), t0), [Action::Adopt(target)]);
+    }
+}
+
+#[test]
+fn heartbeats_go_out_every_15_s_and_while_an_update_is_taken_too() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    session.on(down(Down::Update(update(1))), t0);
+    assert_eq!(session.deadline(), t0 + s(15));
+    assert_eq!(session.on(Event::Tick, t0 + s(14)), []);
+    assert_eq!(session.on(Event::Tick, t0 + s(15)), [Action::Beat]);
+    assert_eq!(session.deadline(), t0 + s(30));
+}
+
+#[test]
+fn a_peer_that_is_silent_for_45_s_is_gone() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    assert_eq!(session.on(heartbeat(), t0 + s(10)), []);
+    session.on(Event::Tick, t0 + s(54));
+    assert_eq!(session.on(Event::Tick, t0 + s(55)), [Action::End(End::Silent)]);
+}
+
+#[test]
+fn a_server_that_never_welcomes_is_gone_after_45_s() {
+    let t0 = Instant::now();
+    let mut session = Session::new(t0);
+    assert_eq!(session.deadline(), t0 + s(45));
+    assert_eq!(session.on(Event::Tick, t0 + s(45)), [Action::End(End::Silent)]);
+}
+
+#[test]
+fn the_control_plane_may_ask_for_faster_heartbeats() {
+    let t0 = Instant::now();
+    let mut session = Session::new(t0);
+    session.on(welcome(1_000), t0);
+    assert_eq!(session.deadline(), t0 + s(1));
+    session.on(Event::Tick, t0 + s(1));
+    assert_eq!(session.on(Event::Tick, t0 + s(3)), [Action::End(End::Silent)]);
+}
+
+#[test]
+fn drains_of_both_sides_end_the_stream() {
+    let t0 = Instant::now();
+    let drain = down(Down::Drain(pb::ServerDrain { reason: "age".into() }));
+    assert_eq!(following(t0).on(drain, t0), [Action::End(End::Drained("age".into()))]);
+    let farewell = Up::Drain(pb::NodeDrain { reason: "stop".into() });
+    let left = [Action::Send(farewell), Action::End(End::Left)];
+    assert_eq!(following(t0).on(Event::Leave("stop".into()), t0), left);
+}
+
+#[test]
+fn messages_out_of_place_end_the_stream_and_unknown_ones_do_not() {
+    let t0 = Instant::now();
+    let end = |actions: Vec<Action>| matches!(actions.as_slice(), [Action::End(End::Protocol(_))]);
+    assert!(end(Session::new(t0).on(down(Down::Update(update(1))), t0)));
+    assert!(end(following(t0).on(welcome(0), t0)));
+    assert_eq!(following(t0).on(Event::Received(pb::SyncResponse { message: None }), t0), []);
+    assert_eq!(following(t0).on(Event::Taken(ack(1)), t0), [], "nothing was being taken");
+}
+
+#[test]
+fn waits_double_up_to_30_s_and_start_anew_after_a_minute_of_life() {
+    let mut reconnect = Reconnect::new(1, 0.0);
+    let waits: Vec<_> = (0..8).map(|_| reconnect.after(&failed(), s(0), 1.0).as_millis()).collect();
+    assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
+    assert_eq!(reconnect.after(&failed(), s(59), 1.0), s(30));
+    assert_eq!(reconnect.after(&failed(), s(60), 1.0), RECONNECT_BASE);
+    assert_eq!(reconnect.after(&failed(), s(0), 0.5), RECONNECT_BASE, "full jitter");
+}
+
+#[test]
+fn a_drain_reconnects_at_once_and_a_clean_end_without_one_does_not() {
+    let mut reconnect = Reconnect::new(1, 0.0);
+    assert_eq!(reconnect.after(&End::Drained("age".into()), s(5), 1.0), Duration::ZERO);
+    assert!(reconnect.after(&failed(), s(5), 1.0) > Duration::ZERO);
+    let loops: Duration = (0..8).map(|_| reconnect.after(&End::Drained("x".into()), s(0), 1.0)).sum();
+    assert!(loops > s(60), "a server that drains at once is no hot loop");
+}
+
+#[test]
+fn fr_047_each_address_is_tried_in_turn_whatever_the_others_say() {
+    let mut reconnect = Reconnect::new(3, 0.4);
+    let mut tried = vec![reconnect.at()];
+    for end in [End::Refused, failed(), End::Silent] {
+        assert!(reconnect.after(&end, s(0), 1.0) < s(10));
+        tried.push(reconnect.at());
+    }
+    assert_eq!(tried, [1, 2, 0, 1]);
+}
+
+#[test]
+fn fr_027_a_refused_token_is_tried_again_slowly_for_ever() {
+    let mut reconnect = Reconnect::new(1, 0.0);
+    for _ in 0..100 {
+        let wait = reconnect.after(&End::Refused, s(0), 1.0);
+        assert!((s(60)..=s(75)).contains(&wait), "{wait:?}");
+    }
+    assert_eq!(reconnect.after(&failed(), s(0), 1.0), RECONNECT_BASE, "refusals are no failures");
+}
+
+#[test]
+fn fr_025_a_time_to_come_back_is_kept_and_spread_out() {
+    let mut reconnect = Reconnect::new(1, 0.0);
+    let told = End::Failed { why: "busy".into(), retry_after: Some(s(5)) };
+    assert_eq!(reconnect.after(&told, s(0), 0.0), s(5));
+    assert!(reconnect.after(&told, s(0), 1.0) > s(5));
+}
