@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use common::clock::Clock;
+use common::tasks::Tasks;
 use tokio::sync::watch;
 
 use crate::error::Error;
@@ -23,6 +24,8 @@ pub struct Plane {
     pub metrics: Metrics,
     /// Wall time.
     pub clock: Clock,
+    /// Streams to nodes and watchers run as these tasks, and end with them at shutdown.
+    pub streams: Tasks,
     /// Grows with every window that this process counts: subscribe to it to look at the counters again.
     pub counted: watch::Sender<u64>,
 }

@@ -1,0 +1,19 @@
+//! What operators ask for: one service a file, each of them convert, call, convert. All are
+//! implemented for [`Admin`]; who calls stands in the request as a [`Caller`](crate::grpc::auth::Caller).
+
+mod catalog;
+mod chains;
+mod keys;
+mod nodes;
+mod status;
+
+use std::sync::Arc;
+
+use crate::plane::Plane;
+
+/// Every service of `sluice.admin.v1`.
+#[derive(Clone)]
+pub struct Admin {
+    /// What the services share.
+    pub plane: Arc<Plane>,
+}
