@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 pub use chain::{Chain, ChainHop, Order};
 pub use diff::{Change, diff};
-pub use fault::Fault;
+pub use fault::{Fault, did_you_mean};
 
 use crate::dialect::Dialect;
 use crate::id::{ChannelId, Model};

@@ -22,12 +22,16 @@ impl Order {
         let cost = &route.cost;
         let micro = |price: Option<Price>| price.map_or(0, Price::micro);
         // Prices are bounded far below what four of them would need to overflow.
-        let quarters = match (route.order, cost.input.or(cost.output)) {
-            (Some(order), _) => 4 * order.micro(),
-            (None, Some(_)) => 3 * micro(cost.input) + micro(cost.output),
-            (None, None) => 4 * micro(cost.unit),
-        };
-        Order(quarters)
+        Order(match route.order {
+            Some(order) => 4 * order.micro(),
+            None if Order::counts_tokens(route) => 3 * micro(cost.input) + micro(cost.output),
+            None => 4 * micro(cost.unit),
+        })
+    }
+
+    /// Whether the cost of a route is one of tokens.
+    pub(super) fn counts_tokens(route: &Route) -> bool {
+        route.cost.input.or(route.cost.output).is_some()
     }
 }
 

@@ -29,7 +29,7 @@ impl fmt::Display for Fault {
 }
 
 /// The candidate that is most like `name`: few letters differ, or it begins with something like it.
-pub(super) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name: Vec<char> = name.to_lowercase().chars().collect();
     let tolerance = (name.len() / 4).max(1);
     let mut best: Option<(usize, &str)> = None;

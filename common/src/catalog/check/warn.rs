@@ -7,7 +7,7 @@ use super::Places;
 use crate::catalog::field;
 use crate::catalog::read::path_to;
 use crate::catalog::site::{Place, Report};
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, Entry, Order};
 use crate::dialect::Dialect;
 use crate::id::Model;
 use crate::limits::{ROUTING_CHAIN_MAX, TIMEOUT_WALK_AGE_MAX};
@@ -75,24 +75,15 @@ fn model(catalog: &Catalog, name: &Model, entry: &Entry, at: &Place, routes: &[P
     patience(catalog, entry, routes, report);
 }
 
-/// Costs of tokens and costs of units are different numbers; ordering one after the other is chance.
+/// Costs of tokens and costs of units are different numbers; which is smaller says nothing. Orders
+/// are an author's own choice.
 fn measures(entry: &Entry, at: &Place, report: &mut Report) {
-    let mut has = [false; 3];
-    for route in &entry.routes {
-        let by_tokens = route.cost.input.or(route.cost.output).is_some();
-        has[if route.order.is_some() {
-            0
-        } else if by_tokens {
-            1
-        } else {
-            2
-        }] = true;
-    }
-    if has.iter().filter(|has| **has).count() > 1 {
+    let costs = entry.routes.iter().filter(|route| route.order.is_none());
+    let (by_tokens, by_unit): (Vec<_>, Vec<_>) = costs.partition(|route| Order::counts_tokens(route));
+    if !by_tokens.is_empty() && !by_unit.is_empty() {
         report.warn(
             at,
-            "its routes are ordered by different measures (order, cost of tokens, cost of a unit); give cost.order in \
-             all of them or in none",
+            "some of its routes are ordered by the cost of tokens and others by the cost of a unit; give cost.order",
         );
     }
 }
