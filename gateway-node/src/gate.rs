@@ -18,7 +18,7 @@ use common::limits::{GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
 use crate::dialect::Rules;
 use crate::fault::Fault;
 use stream::Stream;
-use tap::{Flow, Tap};
+pub use tap::{Flow, Tap, TapEnd};
 
 /// How far a stream is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +172,15 @@ impl Gate {
         }
     }
 
+    /// Counts the signs of an answer so far: events of a stream (comments are none), bytes of anything else.
+    pub fn signs(&self) -> usize {
+        match &self.shape {
+            Shape::Stream(stream) => stream.seen(),
+            Shape::Whole => self.held_bytes,
+            Shape::Unknown => 0,
+        }
+    }
+
     /// Bytes held at the moment.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -192,7 +201,7 @@ impl Gate {
             }
             Shape::Whole | Shape::Unknown => Committed {
                 held: self.held,
-                tap: Tap::of_whole(self.rules),
+                tap: Tap::of_whole(),
                 whole: self.is_over,
                 flow: Flow::Pass,
             },

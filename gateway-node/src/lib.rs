@@ -19,5 +19,8 @@ mod table;
 mod upstream;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::Config;
 pub use serve::serve;

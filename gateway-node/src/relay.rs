@@ -1,1 +1,256 @@
-//! Being written.
+//! The committed body on its way to the caller: bytes pass untouched, and what they mean is read as
+//! they go by. How the answer ended is counted before the last bytes are handed on. An answer that
+//! breaks off ends in the dialect's error frame, or, where it is no stream, by aborting the connection.
+//!
+//! Dropped before its end, the caller has gone away: the upstream request is closed with it.
+
+use std::collections::VecDeque;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+
+use crate::api::Open;
+use crate::dialect::Rules;
+use crate::gate::{Committed, Flow, Tap, TapEnd};
+
+/// An answer that is no stream broke off after commit.
+#[derive(Debug, thiserror::Error)]
+#[error("the upstream broke off in the middle of the answer")]
+pub struct BrokenOff;
+
+/// A committed answer.
+pub struct Relay {
+    held: VecDeque<Bytes>,
+    rest: Option<Incoming>,
+    tap: Tap,
+    idle: Idle,
+    open: Open,
+    rules: &'static Rules,
+    request_id: Arc<str>,
+    /// Bytes still to come of a body whose length the caller was told.
+    remaining: Option<u64>,
+    closing: Option<Bytes>,
+    is_over: bool,
+}
+
+/// What a relay is made of.
+pub struct Parts {
+    /// What the gate held; sent first.
+    pub committed: Committed,
+    /// The rest.
+    pub rest: Option<Incoming>,
+    /// How long the answer may stand still.
+    pub idle: Duration,
+    /// Ends with the answer.
+    pub open: Open,
+    /// The dialect.
+    pub rules: &'static Rules,
+    /// For the error frame.
+    pub request_id: Arc<str>,
+    /// The length that the caller was told, of an answer that is no stream.
+    pub length: Option<u64>,
+}
+
+enum Came {
+    Bytes(Bytes),
+    End,
+    Broken,
+}
+
+impl Relay {
+    /// Begins to pass an answer on.
+    pub fn new(parts: Parts) -> Self {
+        let Committed { held, tap, flow, .. } = parts.committed;
+        let held_bytes: usize = held.iter().map(Bytes::len).sum();
+        let mut relay = Relay {
+            held: held.into(),
+            rest: parts.rest,
+            tap,
+            idle: Idle::new(parts.idle),
+            open: parts.open,
+            rules: parts.rules,
+            request_id: parts.request_id,
+            remaining: parts.length,
+            closing: None,
+            is_over: false,
+        };
+        relay.follow(flow);
+        relay.count_down(held_bytes);
+        relay
+    }
+
+    fn poll_came(&mut self, cx: &mut Context<'_>) -> Poll<Came> {
+        let Some(rest) = &mut self.rest else { return Poll::Ready(Came::End) };
+        loop {
+            match Pin::new(&mut *rest).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(Came::End),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Came::Broken),
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Poll::Ready(Came::Bytes(bytes));
+                    }
+                }
+                Poll::Pending => return self.idle.poll_expired(cx).map(|()| Came::Broken),
+            }
+        }
+    }
+
+    /// Counts an ending that is in the bytes about to be sent.
+    fn follow(&mut self, flow: Flow) {
+        match flow {
+            Flow::Pass => {}
+            Flow::Finish => self.open.serve(),
+            Flow::Raised => self.open.cut(Instant::now()),
+            Flow::Replace { .. } => {
+                self.open.cut(Instant::now());
+                self.close_with_error_frame(false);
+            }
+        }
+    }
+
+    fn count_down(&mut self, bytes: usize) {
+        if let Some(remaining) = &mut self.remaining {
+            *remaining = remaining.saturating_sub(bytes as u64);
+            // The caller takes the answer for whole with its last byte, not with the end behind it.
+            if *remaining == 0 {
+                self.open.serve();
+            }
+        }
+    }
+
+    /// Passes a chunk on; `None` when nothing of it is left to pass.
+    fn pass(&mut self, mut bytes: Bytes) -> Option<Bytes> {
+        let flow = self.tap.on_bytes(&bytes);
+        if let Flow::Replace { keep } = flow {
+            bytes.truncate(keep);
+        }
+        self.follow(flow);
+        if self.tap.saw_event() {
+            self.idle.rearm();
+        }
+        self.count_down(bytes.len());
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    fn close_with_error_frame(&mut self, is_mid_event: bool) {
+        let frame = (self.rules.closing_frame)(&self.request_id);
+        let mut closing = BytesMut::with_capacity(frame.len() + 2);
+        // A half-sent event is closed first, so that the frame is read on its own.
+        if is_mid_event {
+            closing.put_slice(b"\n\n");
+        }
+        closing.put_slice(&frame);
+        self.closing = Some(closing.freeze());
+        self.rest = None;
+    }
+
+    fn end(&mut self) -> Option<Result<Frame<Bytes>, BrokenOff>> {
+        self.is_over = true;
+        match self.tap.on_end() {
+            TapEnd::Complete => {
+                self.open.serve();
+                None
+            }
+            TapEnd::Truncated => self.break_off(),
+        }
+    }
+
+    fn break_off(&mut self) -> Option<Result<Frame<Bytes>, BrokenOff>> {
+        self.is_over = true;
+        // Behind the terminal frame, or an error frame that the SDKs raise, nothing can be cut any more.
+        if self.open.is_over() {
+            return None;
+        }
+        self.open.cut(Instant::now());
+        if !self.tap.is_stream() {
+            return Some(Err(BrokenOff));
+        }
+        self.close_with_error_frame(self.tap.is_mid_event());
+        self.closing.take().map(|frame| Ok(Frame::data(frame)))
+    }
+}
+
+impl Body for Relay {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        let this = &mut *self;
+        loop {
+            if let Some(held) = this.held.pop_front() {
+                this.idle.suspend();
+                return Poll::Ready(Some(Ok(Frame::data(held))));
+            }
+            if let Some(closing) = this.closing.take() {
+                this.is_over = true;
+                return Poll::Ready(Some(Ok(Frame::data(closing))));
+            }
+            if this.is_over {
+                return Poll::Ready(None);
+            }
+            this.idle.resume();
+            match std::task::ready!(this.poll_came(cx)) {
+                Came::Bytes(bytes) => {
+                    if let Some(bytes) = this.pass(bytes) {
+                        this.idle.suspend();
+                        return Poll::Ready(Some(Ok(Frame::data(bytes))));
+                    }
+                }
+                Came::End => return Poll::Ready(this.end()),
+                Came::Broken => return Poll::Ready(this.break_off()),
+            }
+        }
+    }
+}
+
+/// Times how long the upstream gives no sign. A caller that reads slowly stops the clock: the time
+/// between handing a frame out and being asked for the next one is not the upstream's.
+struct Idle {
+    timeout: Duration,
+    deadline: Instant,
+    suspended_at: Option<Instant>,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Idle {
+    fn new(timeout: Duration) -> Self {
+        let deadline = Instant::now() + timeout;
+        Idle { timeout, deadline, suspended_at: None, sleep: Box::pin(tokio::time::sleep_until(deadline)) }
+    }
+
+    fn rearm(&mut self) {
+        self.deadline = Instant::now() + self.timeout;
+    }
+
+    fn suspend(&mut self) {
+        self.suspended_at = Some(Instant::now());
+    }
+
+    fn resume(&mut self) {
+        if let Some(at) = self.suspended_at.take() {
+            self.deadline += at.elapsed();
+        }
+    }
+
+    /// The timer itself is moved only when it fires, not with every chunk.
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            std::task::ready!(self.sleep.as_mut().poll(cx));
+            if self.sleep.deadline() >= self.deadline {
+                return Poll::Ready(());
+            }
+            let deadline = self.deadline;
+            self.sleep.as_mut().reset(deadline);
+        }
+    }
+}

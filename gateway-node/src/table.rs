@@ -1,1 +1,118 @@
-//! Being written.
+//! The routing table that a node built from a snapshot, behind one pointer. A request loads it once
+//! and uses it to its end, whatever is installed meanwhile.
+
+pub mod build;
+pub mod keep;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use http::Uri;
+
+use common::dialect::Dialect;
+use common::id::{ChannelId, Model};
+
+use crate::channel::{Channel, RouteState};
+use crate::gate::Until;
+use crate::upstream::Client;
+
+/// The table in force.
+#[derive(Default)]
+pub struct Tables(ArcSwapOption<Table>);
+
+impl Tables {
+    /// No table yet.
+    pub fn new() -> Self {
+        Tables::default()
+    }
+
+    /// The table in force; `None` before the first.
+    pub fn load(&self) -> Option<Arc<Table>> {
+        self.0.load_full()
+    }
+
+    /// Puts a table in force. Requests that loaded another one keep it.
+    pub fn install(&self, table: Arc<Table>) {
+        self.0.store(Some(table));
+    }
+}
+
+/// A revision, ready to be walked.
+pub struct Table {
+    /// The catalog's revision.
+    pub revision: u64,
+    /// The epoch that the revision counts in.
+    pub epoch: u64,
+    channels: BTreeMap<ChannelId, Arc<Channel>>,
+    models: HashMap<Model, Entry>,
+}
+
+struct Entry {
+    model: Model,
+    chains: Vec<Chain>,
+}
+
+/// The routes of a model for a dialect, cheapest first.
+pub struct Chain {
+    /// The wire format.
+    pub dialect: Dialect,
+    /// At most `ROUTING_CHAIN_MAX`.
+    pub routes: Vec<Route>,
+}
+
+/// A model on a channel.
+pub struct Route {
+    /// Where it goes.
+    pub channel: Arc<Channel>,
+    /// The upstream's name for the model.
+    pub upstream_model: String,
+    /// The whole address, query and all.
+    pub uri: Uri,
+    /// Connections to it.
+    pub client: Arc<Client>,
+    /// How long the gate holds an undecided answer.
+    pub gate_timeout: Duration,
+    /// What the gate waits for.
+    pub gate_until: Until,
+    /// Layer 4.
+    pub headers_timeout: Duration,
+    /// A committed answer is cut after this long without an event.
+    pub idle_timeout: Duration,
+    /// Tokens, where the catalog says.
+    pub context_window: Option<u64>,
+    /// What this process knows of the route.
+    pub state: Arc<RouteState>,
+}
+
+/// What a table has for a model.
+pub enum Lookup<'a> {
+    /// The chain, perhaps without routes; the model is the table's own name, good as a label.
+    Chain(&'a Model, &'a [Route]),
+    /// No such model, or not in this dialect.
+    Unknown,
+}
+
+impl Table {
+    /// The chain of a model for a dialect.
+    pub fn chain(&self, model: &str, dialect: Dialect) -> Lookup<'_> {
+        let found = self.models.get(model).and_then(|entry| {
+            let chain = entry.chains.iter().find(|chain| chain.dialect == dialect)?;
+            Some((&entry.model, chain.routes.as_slice()))
+        });
+        found.map_or(Lookup::Unknown, |(model, routes)| Lookup::Chain(model, routes))
+    }
+
+    /// Every channel, by id.
+    pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
+        self.channels.values()
+    }
+
+    /// Every model with its chains, by name.
+    pub fn models(&self) -> impl Iterator<Item = (&Model, &[Chain])> {
+        let mut entries: Vec<_> = self.models.values().collect();
+        entries.sort_by(|a, b| a.model.cmp(&b.model));
+        entries.into_iter().map(|entry| (&entry.model, entry.chains.as_slice()))
+    }
+}

@@ -21,8 +21,10 @@ pub struct Stream {
 struct Judge {
     rules: &'static Rules,
     until: Until,
-    /// Events that were held.
+    /// Events that were held and proved nothing.
     events: usize,
+    /// Events of every kind.
+    seen: usize,
     /// Something came that a caller could see.
     has_content: bool,
     /// The decision, once there is one.
@@ -39,6 +41,7 @@ impl Stream {
             rules,
             until,
             events: 0,
+            seen: 0,
             has_content: false,
             step: None,
             follow: Follow::new(rules),
@@ -73,6 +76,11 @@ impl Stream {
         }
     }
 
+    /// Events so far, of every kind.
+    pub(super) fn seen(&self) -> usize {
+        self.judge.seen
+    }
+
     pub(super) fn into_tap(self) -> (Tap, Flow) {
         (Tap::of_stream(self.splitter, self.judge.follow), self.judge.flow)
     }
@@ -80,6 +88,7 @@ impl Stream {
 
 impl Judge {
     fn on_event(&mut self, event: &Event<'_>, end: usize) {
+        self.seen += 1;
         if self.step.is_none() {
             self.step = self.decide(event, end);
         }

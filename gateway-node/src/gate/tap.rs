@@ -92,7 +92,7 @@ impl Tap {
         Tap { kind: Kind::Stream(Box::new((splitter, follow))), saw_event: false }
     }
 
-    pub(super) fn of_whole(_rules: &'static Rules) -> Self {
+    pub(super) fn of_whole() -> Self {
         Tap { kind: Kind::Whole, saw_event: false }
     }
 

@@ -114,6 +114,10 @@ fn by_status(status: u16, parts: &Parts) -> (F, Reason) {
         // A page instead of an error may come from a filter that dislikes what the request says: that must not
         // take the route away from everybody.
         403 if *parts == Parts::default() => return (F::BadRequest, Reason::Unshaped),
+        // What the request names by id is missing there, not the model.
+        404 if parts.param.as_deref().is_some_and(|param| param != "model") => {
+            return (F::BadRequest, Reason::Unshaped);
+        }
         403 | 404 | 405 | 407 | 410 | 426 => F::Misconfigured,
         408 | 504 | 524 => F::Timeout,
         409 | 421 | 425 => F::Transient,

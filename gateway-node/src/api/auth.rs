@@ -1,0 +1,129 @@
+//! Who calls: a key is looked up by its hash. Constant work whatever the key, as only hashes are compared.
+
+use std::collections::HashSet;
+
+use http::{HeaderMap, header};
+use sha2::{Digest as _, Sha256};
+
+use common::code::Code;
+use common::pb::fleet as pb;
+
+use super::Settings;
+
+/// Every key that may call.
+#[derive(Debug, Default)]
+pub struct Keys {
+    is_known: bool,
+    keys_exist: bool,
+    hashes: HashSet<[u8; 32]>,
+}
+
+impl Keys {
+    /// Before the first list came: nobody can be told from anybody.
+    pub fn none() -> Self {
+        Keys::default()
+    }
+
+    /// Takes a list in, or says everything that is wrong with it.
+    pub fn build(list: &pb::KeySet) -> Result<Self, Vec<pb::Violation>> {
+        let mut violations = Vec::new();
+        let mut hashes = HashSet::with_capacity(list.keys.len());
+        for (index, key) in list.keys.iter().enumerate() {
+            match <[u8; 32]>::try_from(key.sha256.as_slice()) {
+                Ok(hash) => drop(hashes.insert(hash)),
+                Err(_) => violations.push(pb::Violation {
+                    path: format!("keys[{index}].sha256"),
+                    message: format!("{} bytes; a sha256 has 32", key.sha256.len()),
+                }),
+            }
+        }
+        if violations.is_empty() {
+            Ok(Keys { is_known: true, keys_exist: list.keys_exist, hashes })
+        } else {
+            Err(violations)
+        }
+    }
+
+    /// Whether the caller may call; else the code of the refusal.
+    pub(crate) fn check(&self, headers: &HeaderMap, settings: Settings) -> Result<(), Code> {
+        if !self.is_known {
+            return Err(Code::NoConfig);
+        }
+        if !self.keys_exist && settings.allow_anonymous {
+            return Ok(());
+        }
+        let key = shown(headers).ok_or(Code::InvalidApiKey)?;
+        let hash: [u8; 32] = Sha256::digest(key).into();
+        if self.hashes.contains(&hash) { Ok(()) } else { Err(Code::InvalidApiKey) }
+    }
+}
+
+/// The key that a caller shows, as the OpenAI or the Anthropic SDK does.
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().as_bytes());
+    }
+    headers.get("x-api-key").map(|value| value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(keys_exist: bool, keys: &[&str]) -> Keys {
+        let keys = keys
+            .iter()
+            .map(|key| pb::ClientKey { id: "k".into(), sha256: Sha256::digest(key).to_vec() })
+            .collect();
+        Keys::build(&pb::KeySet { version: 1, keys_exist, keys }).unwrap()
+    }
+
+    fn with(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_key_is_taken_as_both_sdks_show_it_and_no_other_is() {
+        let keys = keys(true, &["sk-one"]);
+        let settings = Settings { allow_anonymous: true };
+        let table = [
+            (with("authorization", "Bearer sk-one"), Ok(())),
+            (with("authorization", "bearer sk-one"), Ok(())),
+            (with("x-api-key", "sk-one"), Ok(())),
+            (with("authorization", "Bearer sk-two"), Err(Code::InvalidApiKey)),
+            (with("authorization", "Basic sk-one"), Err(Code::InvalidApiKey)),
+            (with("authorization", "sk-one"), Err(Code::InvalidApiKey)),
+            (HeaderMap::new(), Err(Code::InvalidApiKey)),
+        ];
+        for (headers, expected) in table {
+            assert_eq!(keys.check(&headers, settings), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn without_any_key_in_existence_only_allow_anonymous_serves() {
+        let none = keys(false, &[]);
+        assert_eq!(none.check(&HeaderMap::new(), Settings { allow_anonymous: true }), Ok(()));
+        assert_eq!(none.check(&HeaderMap::new(), Settings::default()), Err(Code::InvalidApiKey));
+        let all_revoked = keys(true, &[]);
+        let anonymous = Settings { allow_anonymous: true };
+        assert_eq!(all_revoked.check(&HeaderMap::new(), anonymous), Err(Code::InvalidApiKey));
+    }
+
+    #[test]
+    fn before_the_first_list_a_caller_is_told_no_config_and_never_that_its_key_is_wrong() {
+        let headers = with("authorization", "Bearer sk-one");
+        assert_eq!(Keys::none().check(&headers, Settings { allow_anonymous: true }), Err(Code::NoConfig));
+    }
+
+    #[test]
+    fn a_hash_of_another_length_is_a_violation() {
+        let list = pb::KeySet {
+            version: 1,
+            keys_exist: true,
+            keys: vec![pb::ClientKey { id: "k".into(), sha256: vec![1, 2] }],
+        };
+        assert_eq!(Keys::build(&list).unwrap_err()[0].path, "keys[0].sha256");
+    }
+}

@@ -1,0 +1,166 @@
+//! The life of a request, stage by stage: who calls, what it asks for, who may serve it, the walk
+//! over the hops, and the answer. Each line hands a value to the next; only the walk loops.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use tokio::time::Instant;
+use tracing::debug;
+
+use common::code::Code;
+use common::dialect::Dialect;
+use common::window::RequestOutcome;
+
+use super::answer::{self, AnswerBody, Head, refused};
+use super::{Gateway, Open, ingress};
+use crate::dialect::{openai_chat, scan};
+use crate::gate::Until;
+use crate::relay::{Parts, Relay};
+use crate::table::{Lookup, Route};
+use crate::walk::attempt::{Answer, Outgoing, attempt};
+use crate::walk::{Hop, Walk, eligible};
+
+/// `POST /v1/chat/completions`
+pub async fn chat(
+    gateway: Arc<Gateway>,
+    request: Request<Incoming>,
+    head: Head,
+    mut open: Open,
+) -> Response<AnswerBody> {
+    let started = Instant::now();
+    let mut refuse = |head: &Head, code: Code, message: &str| {
+        open.refuse(RequestOutcome::Refused(code));
+        refused(head, code, message)
+    };
+    let Some(table) = gateway.tables.load() else {
+        return refuse(&head, Code::NoConfig, Code::NoConfig.text());
+    };
+    let head = head.with_revision(table.revision);
+    let (parts, body) = request.into_parts();
+    if let Err(code) = gateway.keys.load().check(&parts.headers, gateway.settings) {
+        return refuse(&head, code, code.text());
+    }
+    let (body, _hold) = match ingress::read(&parts.headers, body, &gateway.bodies).await {
+        Ok(read) => read,
+        Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
+        Err(code) => return refuse(&head, code, code.text()),
+    };
+    let ask = match scan::scan(&body) {
+        Ok(ask) => ask,
+        Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
+    };
+    let until = match asked_gate(&parts.headers) {
+        Ok(until) => until,
+        Err(message) => return refuse(&head, Code::InvalidRequest, message),
+    };
+    let Lookup::Chain(model, routes) = table.chain(&ask.model, Dialect::OpenaiChat) else {
+        return refuse(&head, Code::ModelNotFound, Code::ModelNotFound.text());
+    };
+    open.names(model.clone());
+    let outgoing = Outgoing {
+        headers: &parts.headers,
+        body: &body,
+        model_spans: &ask.model_spans,
+        model: &ask.model,
+        is_stream: ask.stream,
+        until,
+        rules: &openai_chat::RULES,
+    };
+    walk(&gateway, routes, &outgoing, head, open, started).await
+}
+
+/// Tries the routes in order until one answers, and says so to the caller.
+async fn walk(
+    gateway: &Gateway,
+    routes: &[Route],
+    outgoing: &Outgoing<'_>,
+    mut head: Head,
+    mut open: Open,
+    started: Instant,
+) -> Response<AnswerBody> {
+    let hops = routes.iter().map(|route| Hop {
+        credential: route.channel.credential.fingerprint(),
+        context_window: route.context_window,
+    });
+    let mut walk = Walk::new(hops.collect(), started);
+    while let Some(index) = walk.next_hop() {
+        let route = &routes[index];
+        let now = Instant::now();
+        match eligible::admit(route, now) {
+            Ok(pass) => open.begin_attempt(pass),
+            Err(out) => {
+                debug!(request.id = %head.request_id, channel.id = %route.channel.id, ?out, "route is out");
+                continue;
+            }
+        }
+        head.tried(route);
+        match attempt(route, outgoing, &gateway.clock, now).await {
+            Ok(answer) => return commit(route, outgoing, answer, &head, open),
+            Err(fault) => {
+                let now = Instant::now();
+                debug!(request.id = %head.request_id, channel.id = %route.channel.id, class = %fault.class,
+                    reason = fault.reason.as_str(), "hop failed");
+                open.fail_attempt(&fault, now);
+                walk.on_fault(index, fault, now);
+            }
+        }
+    }
+    let now = Instant::now();
+    let refusal = if walk.failed() == 0 {
+        eligible::none_left(routes, now)
+    } else {
+        walk.refusal(eligible::earliest_return(routes, now))
+    };
+    let is_callers_fault = refusal.code == Code::InvalidRequest;
+    open.refuse(if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted });
+    answer::exhausted(&head, &refusal)
+}
+
+/// From here on the request can no longer change channel.
+fn commit(
+    route: &Route,
+    outgoing: &Outgoing<'_>,
+    answer: Answer,
+    head: &Head,
+    mut open: Open,
+) -> Response<AnswerBody> {
+    let Answer { status, headers, committed, rest, .. } = answer;
+    if committed.whole {
+        // The whole answer is here: it is counted before its first byte leaves.
+        open.serve();
+        let body = in_one(committed.held);
+        return answer::committed(head, status, &headers, None, AnswerBody::Whole(Full::new(body)));
+    }
+    let length = if committed.tap.is_stream() { None } else { announced_length(&headers) };
+    let relay = Relay::new(Parts {
+        committed,
+        rest,
+        idle: route.idle_timeout,
+        open,
+        rules: outgoing.rules,
+        request_id: head.request_id.clone(),
+        length,
+    });
+    answer::committed(head, status, &headers, length, AnswerBody::Relayed(Box::new(relay)))
+}
+
+fn in_one(mut held: Vec<Bytes>) -> Bytes {
+    if held.len() == 1 { held.swap_remove(0) } else { held.concat().into() }
+}
+
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// What the caller wants the gate to wait for.
+fn asked_gate(headers: &HeaderMap) -> Result<Option<Until>, &'static str> {
+    match headers.get("x-sluice-gate").map(|value| value.as_bytes()) {
+        None => Ok(None),
+        Some(b"content") => Ok(Some(Until::Content)),
+        Some(b"complete") => Ok(Some(Until::Complete)),
+        Some(_) => Err("the header x-sluice-gate takes \"content\" or \"complete\""),
+    }
+}

@@ -1,0 +1,104 @@
+//! What comes in: the request body, read once into one buffer that every hop shares, within the
+//! limit for one request and the limit for all together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use common::code::Code;
+use common::limits::{REQUEST_BYTES_MAX, REQUEST_BYTES_TOTAL_MAX};
+
+/// A caller that sends nothing of its body for this long is given up.
+const BODY_IDLE: Duration = Duration::from_secs(30);
+
+/// The bytes of all request bodies that are held.
+#[derive(Debug, Clone, Default)]
+pub struct BodyBudget(Arc<AtomicUsize>);
+
+/// A share of the budget, given back when dropped.
+#[derive(Debug)]
+pub struct BodyHold {
+    budget: BodyBudget,
+    bytes: usize,
+}
+
+impl BodyBudget {
+    fn hold(&self) -> BodyHold {
+        BodyHold { budget: self.clone(), bytes: 0 }
+    }
+}
+
+impl BodyHold {
+    fn grow(&mut self, bytes: usize) -> Result<(), Code> {
+        let before = self.budget.0.fetch_add(bytes, Ordering::AcqRel);
+        self.bytes += bytes;
+        if before + bytes > REQUEST_BYTES_TOTAL_MAX { Err(Code::GatewayOverloaded) } else { Ok(()) }
+    }
+}
+
+impl Drop for BodyHold {
+    fn drop(&mut self) {
+        self.budget.0.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// Reads a body. The hold lasts as long as the body is needed.
+pub async fn read(
+    headers: &HeaderMap,
+    mut body: Incoming,
+    budget: &BodyBudget,
+) -> Result<(Bytes, BodyHold), Code> {
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > REQUEST_BYTES_MAX) {
+        return Err(Code::RequestTooLarge);
+    }
+    let mut hold = budget.hold();
+    // What is announced is accounted for before it comes, but only as far as it is believable.
+    let mut whole = BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    loop {
+        let frame = match timeout(BODY_IDLE, body.frame()).await {
+            Err(_) => return Err(Code::RequestTimeout),
+            Ok(None) => return Ok((whole.freeze(), hold)),
+            // The connection broke: nobody is left to read the answer.
+            Ok(Some(Err(_))) => return Err(Code::Canceled),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > REQUEST_BYTES_MAX {
+            return Err(Code::RequestTooLarge);
+        }
+        hold.grow(data.len())?;
+        whole.extend_from_slice(&data);
+    }
+}
+
+/// What a refusal for its size says.
+pub fn too_large() -> String {
+    format!("the request body is larger than the limit of {} MiB", REQUEST_BYTES_MAX / 1024 / 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_all_bodies_is_bounded_and_given_back() {
+        let budget = BodyBudget::default();
+        let mut first = budget.hold();
+        assert_eq!(first.grow(REQUEST_BYTES_TOTAL_MAX), Ok(()));
+        let mut second = budget.hold();
+        assert_eq!(second.grow(1), Err(Code::GatewayOverloaded));
+        drop(second);
+        drop(first);
+        assert_eq!(budget.hold().grow(REQUEST_BYTES_TOTAL_MAX), Ok(()));
+    }
+}

@@ -1,0 +1,114 @@
+//! A request that is open, and the attempt in it. Each ends exactly once, in the counters and at the
+//! channel, also when it is dropped: then its caller has gone away.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use common::class::FailureClass;
+use common::id::Model;
+use common::window::{AttemptEnd, RequestOutcome};
+
+use super::Gateway;
+use crate::fault::Fault;
+use crate::walk::eligible::Pass;
+
+/// An open request.
+pub struct Open {
+    gateway: Arc<Gateway>,
+    request_id: Arc<str>,
+    model: Option<Model>,
+    pass: Option<Pass>,
+    is_over: bool,
+}
+
+impl Open {
+    /// Opens a request.
+    pub fn begin(gateway: Arc<Gateway>, request_id: Arc<str>) -> Self {
+        gateway.in_flight.fetch_add(1, Ordering::AcqRel);
+        gateway.metrics.in_flight_inc();
+        Open { gateway, request_id, model: None, pass: None, is_over: false }
+    }
+
+    /// Says which model it asks for. Only a name that the catalog has becomes a label.
+    pub fn names(&mut self, model: Model) {
+        self.model = Some(model);
+    }
+
+    /// An attempt begins.
+    pub fn begin_attempt(&mut self, pass: Pass) {
+        self.pass = Some(pass);
+    }
+
+    /// The attempt failed before commit; the request goes on.
+    pub fn fail_attempt(&mut self, fault: &Fault, now: Instant) {
+        if let Some(pass) = self.pass.take() {
+            self.record(Some((&pass, AttemptEnd::Failed(fault.class))), None);
+            pass.fail(fault, now);
+        }
+    }
+
+    /// The caller has the whole answer with the next bytes that are sent.
+    pub fn serve(&mut self) {
+        if let Some(pass) = self.end(RequestOutcome::Served, AttemptEnd::Ok) {
+            pass.succeed();
+        }
+    }
+
+    /// The answer broke off after commit.
+    pub fn cut(&mut self, now: Instant) {
+        if let Some(pass) = self.end(RequestOutcome::Cut, AttemptEnd::Failed(FailureClass::Cut)) {
+            pass.fail(&Fault::of(FailureClass::Cut), now);
+        }
+    }
+
+    /// The request ends without an answer of an upstream.
+    pub fn refuse(&mut self, outcome: RequestOutcome) {
+        self.end(outcome, AttemptEnd::Failed(FailureClass::Canceled));
+    }
+
+    /// It was no request of a model, and nothing is counted.
+    pub fn forget(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Both endings in one append.
+    fn end(&mut self, outcome: RequestOutcome, attempt: AttemptEnd) -> Option<Pass> {
+        if std::mem::replace(&mut self.is_over, true) {
+            return None;
+        }
+        let pass = self.pass.take();
+        self.record(pass.as_ref().map(|pass| (pass, attempt)), Some(outcome));
+        pass
+    }
+
+    fn record(&self, attempt: Option<(&Pass, AttemptEnd)>, request: Option<RequestOutcome>) {
+        let model = self.model.as_ref().map_or("", Model::as_str);
+        let Gateway { observer, metrics, .. } = &*self.gateway;
+        observer.record(model, attempt.map(|(pass, end)| (pass.channel().id.as_str(), end)), request);
+        if let Some((pass, end)) = attempt {
+            pass.channel().metrics.attempt(end);
+            debug!(request.id = %self.request_id, model, channel.id = %pass.channel().id, class = end.as_str(),
+                "attempt ended");
+        }
+        if let Some(outcome) = request {
+            metrics.request(model, outcome);
+            debug!(request.id = %self.request_id, model, outcome = outcome.as_str(), "request ended");
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.end(RequestOutcome::Canceled, AttemptEnd::Failed(FailureClass::Canceled));
+        self.gateway.metrics.in_flight_dec();
+        self.gateway.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,12 @@
+//! The path of a request, whole: the real client and server code over in-memory pipes, scripted
+//! upstreams, and a paused clock, so that 30 s, 240 s and 5 min cost about a millisecond.
+
+mod support;
+
+mod breaker;
+mod callers;
+mod cuts;
+mod gate;
+mod headers_timeout;
+mod pauses;
+mod walking;

@@ -1,0 +1,105 @@
+//! Callers: those that may not, those that ask for nothing that there is, and those that go away.
+
+use http::Request;
+use http_body_util::Full;
+
+use super::support::*;
+
+fn get(path: &str) -> Request<Full<bytes::Bytes>> {
+    Request::get(path).header("host", "node").header("x-api-key", KEY).body(Full::default()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_any_config_the_answer_is_no_config_whatever_the_key() {
+    let node = Node::bare();
+    for request in [chat(true), get("/v1/models")] {
+        let refused = node.send(request).await;
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(refused.code().await, (http::StatusCode::SERVICE_UNAVAILABLE, "no_config".into()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_served_is_refused_with_a_stable_code_and_no_upstream_call() {
+    let node = Node::new(1);
+    let mut wrong_key = chat(false);
+    wrong_key.headers_mut().insert("authorization", "Bearer sk-other".parse().unwrap());
+    let mut wrong_gate = chat(false);
+    wrong_gate.headers_mut().insert("x-sluice-gate", "perhaps".parse().unwrap());
+    let table = [
+        (wrong_key, 401, "invalid_api_key"),
+        (with_body(r#"{"model":"nope","messages":[]}"#), 404, "model_not_found"),
+        (with_body(r#"{"model":"m","messages":["#), 400, "invalid_request"),
+        (with_body(r#"{"messages":[]}"#), 400, "invalid_request"),
+        (wrong_gate, 400, "invalid_request"),
+        (get("/v1/chat/completions"), 405, "method_not_allowed"),
+        (get("/v1/nothing"), 404, "not_found"),
+        (get("/v1/models/nope"), 404, "model_not_found"),
+    ];
+    for (request, status, code) in table {
+        let shown = format!("{request:?}");
+        let refused = node.send(request).await;
+        assert!(refused.header("x-request-id").is_some());
+        let (got, got_code) = refused.code().await;
+        assert_eq!((got.as_u16(), got_code.as_str()), (status, code), "{shown}");
+    }
+    assert_eq!(node.called(), [0, 0, 0]);
+    let (attempts, requests) = node.counted();
+    assert!(attempts.is_empty());
+    assert_eq!(requests.get("model_not_found"), Some(&2), "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_118_a_large_body_is_accepted_and_one_above_the_limit_is_told_the_limit() {
+    let node = Node::new(1);
+    node.up("a").does([whole("a")]);
+    let body =
+        |size| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(size));
+    assert_eq!(node.send(with_body(&body(3 * 1024 * 1024))).await.status.as_u16(), 200);
+    let refused = node.send(with_body(&body(32 * 1024 * 1024))).await;
+    assert_eq!(refused.status.as_u16(), 413);
+    assert!(refused.text().await.0.contains("32 MiB"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_are_listed_as_the_sdks_read_them() {
+    let node = Node::new(1);
+    let answered = node.send(get("/v1/models")).await;
+    assert_eq!(answered.status.as_u16(), 200);
+    let list: serde_json::Value = serde_json::from_str(&answered.text().await.0).unwrap();
+    assert_eq!((list["object"].as_str(), list["data"][0]["id"].as_str()), (Some("list"), Some("m")));
+    assert_eq!(node.send(get("/v1/models/m")).await.status.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_065_br_069_br_072_a_caller_that_goes_away_ends_the_upstream_request_and_counts_for_nothing() {
+    let held = || vec![sse_head(), chunk(&role()), Act::Hang];
+    let streaming = || vec![sse_head(), chunk(&content("x")), Act::Hang];
+    for (phase, script) in [("waiting", vec![Act::Hang]), ("held", held()), ("streaming", streaming())] {
+        let node = Node::new(2);
+        node.up("a").does([script]);
+        match phase {
+            "streaming" => drop(node.call(true).await),
+            _ => assert!(tokio::time::timeout(s(3), node.call(true)).await.is_err()),
+        }
+        node.until_closed("a", s(1)).await;
+        let (attempts, requests) = node.counted();
+        assert_eq!(attempts, [("a canceled".into(), 1)].into(), "{phase}");
+        assert_eq!(requests, [("canceled".into(), 1)].into(), "{phase}");
+        assert_eq!((node.called(), node.gateway.in_flight()), ([1, 0, 0], 0), "{phase}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ending_is_counted_before_the_caller_has_the_last_bytes() {
+    let node = Node::new(1);
+    node.up("a").does([vec![sse_head(), chunk(&content("x")), chunk(&finish()), chunk(DONE), Act::Hang]]);
+    let mut answered = node.call(true).await;
+    let mut text = String::new();
+    while !text.ends_with(DONE) {
+        text += &answered.next().await.unwrap().unwrap();
+    }
+    assert_eq!(node.counted().1, [("served".into(), 1)].into(), "the upstream has not even closed yet");
+    drop(answered);
+    assert!(node.counted().1.is_empty(), "and it is counted once");
+}

@@ -1,0 +1,100 @@
+//! Cooldowns and suspensions through the whole path.
+
+use tokio::time::Instant;
+
+use super::support::*;
+
+#[tokio::test(start_paused = true)]
+async fn br_059_a_rate_limit_cools_the_route_down_and_is_only_ever_extended() {
+    let (node, t0) = (Node::new(2), Instant::now());
+    let limited = |hint| {
+        answer(429, hint, r#"{"error":{"message":"m","type":"rate_limit","code":"rate_limit_exceeded"}}"#)
+    };
+    // Two requests at once: the second answer, with a shorter delay, comes while the route cools down.
+    node.up("a").does([
+        limited("retry-after: 20\r\n"),
+        [vec![Act::Wait(s(1))], limited("retry-after: 2\r\n")].concat(),
+        whole("a"),
+    ]);
+    node.up("b").does([whole("b")]);
+    tokio::join!(node.call(false), node.call(false));
+    assert_eq!(node.called(), [2, 2, 0]);
+    until(t0, 19.9).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
+    until(t0, 20.0).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_041_br_058_when_all_only_cool_down_the_caller_gets_429_and_no_upstream_call_is_made() {
+    let node = Node::new(2);
+    let limited =
+        |hint| answer(429, hint, r#"{"error":{"message":"m","type":"t","code":"rate_limit_exceeded"}}"#);
+    node.up("a").does([limited("retry-after: 40\r\n")]);
+    node.up("b").does([limited("")]);
+    for _ in 0..3 {
+        let refused = node.call(true).await;
+        assert_eq!(refused.status.as_u16(), 429);
+        assert_eq!((refused.header("retry-after"), refused.header("x-should-retry")), (Some("15"), None));
+    }
+    assert_eq!(node.called(), [1, 1, 0]);
+    let (attempts, requests) = node.counted();
+    assert_eq!(attempts, [("a rate_limited".into(), 1), ("b rate_limited".into(), 1)].into());
+    assert_eq!(requests, [("exhausted".into(), 3)].into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_042_an_empty_account_suspends_the_channel_for_a_minute_and_then_one_request_may_try() {
+    let (node, t0) = (Node::new(2), Instant::now());
+    let broke = answer(
+        429,
+        "",
+        r#"{"error":{"message":"m","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+    );
+    node.up("a").does([broke.clone(), [vec![Act::Wait(s(1))], broke].concat(), whole("a")]);
+    node.up("b").does([whole("b")]);
+    for second in [0.0, 30.0, 59.9] {
+        until(t0, second).await;
+        assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
+    }
+    assert_eq!(node.up("a").called(), 1);
+    until(t0, 60.0).await;
+    tokio::join!(node.call(false), node.call(false), node.call(false));
+    assert_eq!(node.called(), [2, 6, 0], "one trial, the others go on at once");
+    until(t0, 180.9).await;
+    node.call(false).await;
+    assert_eq!(node.up("a").called(), 2, "the second suspension is twice as long");
+    until(t0, 181.1).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"), "a success ends it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_model_is_unknown_is_not_asked_for_that_model_again_and_no_breaker_counts_it() {
+    let node = Node::new(2);
+    node.up("a").does([answer(404, "", r#"{"error":{"message":"The model `x` does not exist","type":"invalid_request_error","code":"model_not_found"}}"#)]);
+    node.up("b").does([whole("b")]);
+    for _ in 0..4 {
+        assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
+    }
+    assert_eq!(node.called(), [1, 4, 0]);
+    let table = node.gateway.tables.load().unwrap();
+    assert!(table.channels().all(|channel| channel.open_until(Instant::now()).is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_only_the_operator_can_help_the_caller_is_told_not_to_come_back() {
+    let node = Node::new(1);
+    node.up("a").does([answer(
+        401,
+        "",
+        r#"{"error":{"message":"bad key sk-upstream","type":"t","code":"invalid_api_key"}}"#,
+    )]);
+    for _ in 0..2 {
+        let refused = node.call(false).await;
+        assert_eq!((refused.status.as_u16(), refused.header("x-should-retry")), (503, Some("false")));
+        let (text, _) = refused.text().await;
+        assert!(text.contains("no_available_channel") && !text.contains("sk-upstream"), "{text}");
+    }
+    assert_eq!(node.called(), [1, 0, 0]);
+}

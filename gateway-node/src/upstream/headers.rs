@@ -1,0 +1,167 @@
+//! What goes up, what comes back, and what never does. Pure.
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// Headers of a connection, not of a message (RFC 9110 section 7.6.1), and those that this hop writes anew.
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+];
+
+/// A caller's, and no upstream's business: credentials, cookies, where it called from, and what it asked of us.
+const NEVER_UP: &[&str] = &[
+    "host",
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "cookie",
+    "accept-encoding",
+    "expect",
+    "forwarded",
+    "via",
+    "x-real-ip",
+    "x-request-id",
+    "x-client-request-id",
+    "openai-organization",
+    "openai-project",
+];
+const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-"];
+
+/// The operator's account at the upstream, the upstream's edge, and what we say ourselves.
+const NEVER_DOWN: &[&str] = &[
+    "set-cookie",
+    "set-cookie2",
+    "retry-after",
+    "retry-after-ms",
+    "x-should-retry",
+    "openai-organization",
+    "openai-project",
+    "server",
+    "via",
+    "alt-svc",
+    "nel",
+    "report-to",
+    "strict-transport-security",
+    "www-authenticate",
+    "x-request-id",
+    "request-id",
+    "x-client-request-id",
+    "date",
+];
+const NEVER_DOWN_PREFIXES: &[&str] =
+    &["x-sluice-", "x-ratelimit-", "anthropic-ratelimit-", "cf-", "access-control-"];
+
+fn is_named(name: &HeaderName, names: &[&str], prefixes: &[&str]) -> bool {
+    let name = name.as_str();
+    names.contains(&name) || prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn is_listed_in_connection(name: &HeaderName, headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|listed| listed.trim().eq_ignore_ascii_case(name.as_str()))
+}
+
+fn filtered(from: &HeaderMap, names: &[&str], prefixes: &[&str]) -> HeaderMap {
+    let mut to = HeaderMap::with_capacity(from.len() + 8);
+    for (name, value) in from {
+        let is_dropped = is_named(name, HOP_BY_HOP, &[])
+            || is_named(name, names, prefixes)
+            || (from.contains_key(header::CONNECTION) && is_listed_in_connection(name, from));
+        if !is_dropped {
+            to.append(name.clone(), value.clone());
+        }
+    }
+    to
+}
+
+/// The headers of the upstream request: the caller's without what is the caller's alone, the
+/// channel's own, and its credential. A caller's credential never passes, whatever the channel has.
+pub fn upward(caller: &HeaderMap, channel: &HeaderMap, credential: Option<HeaderValue>) -> HeaderMap {
+    let mut headers = filtered(caller, NEVER_UP, NEVER_UP_PREFIXES);
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, value) in channel {
+        headers.insert(name.clone(), value.clone());
+    }
+    if let Some(credential) = credential {
+        headers.insert(header::AUTHORIZATION, credential);
+    }
+    headers
+}
+
+/// The headers of the upstream's answer that the caller may see.
+pub fn downward(upstream: &HeaderMap) -> HeaderMap {
+    filtered(upstream, NEVER_DOWN, NEVER_DOWN_PREFIXES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[test]
+    fn br_114_a_callers_credential_never_goes_up_even_when_the_channel_has_none() {
+        let caller = headers(&[
+            ("authorization", "Bearer sk-caller"),
+            ("x-api-key", "sk-caller"),
+            ("api-key", "sk-caller"),
+            ("cookie", "session=1"),
+            ("user-agent", "app"),
+            ("x-sluice-gate", "complete"),
+            ("x-forwarded-for", "10.0.0.1"),
+        ]);
+        let up = upward(&caller, &HeaderMap::new(), None);
+        assert_eq!(up, headers(&[("user-agent", "app"), ("accept-encoding", "identity")]));
+        let up = upward(&caller, &headers(&[("x-org", "us")]), Some(HeaderValue::from_static("Bearer ours")));
+        assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
+        assert_eq!(up.get("x-org").unwrap(), "us");
+    }
+
+    #[test]
+    fn br_112_the_callers_length_and_hop_by_hop_headers_are_written_anew() {
+        let caller = headers(&[
+            ("content-length", "5"),
+            ("transfer-encoding", "chunked"),
+            ("connection", "keep-alive, x-mine"),
+            ("x-mine", "1"),
+            ("content-type", "application/json"),
+        ]);
+        let up = upward(&caller, &HeaderMap::new(), None);
+        assert_eq!(up, headers(&[("content-type", "application/json"), ("accept-encoding", "identity")]));
+    }
+
+    #[test]
+    fn br_046_what_an_upstream_says_of_the_operators_account_never_comes_down() {
+        let upstream = headers(&[
+            ("content-type", "text/event-stream"),
+            ("x-should-retry", "false"),
+            ("retry-after", "100"),
+            ("x-ratelimit-remaining-tokens", "1"),
+            ("set-cookie", "a=b"),
+            ("openai-organization", "ours"),
+            ("cf-ray", "1"),
+            ("x-request-id", "theirs"),
+            ("openai-processing-ms", "12"),
+        ]);
+        let down = downward(&upstream);
+        assert_eq!(down, headers(&[("content-type", "text/event-stream"), ("openai-processing-ms", "12")]));
+    }
+}

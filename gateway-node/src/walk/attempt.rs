@@ -1,0 +1,213 @@
+//! One try of one request on one route: send, wait for headers (layer 4), hold the answer back until
+//! it is decisive (layer 3). Ends in an answer that may be committed, or in a fault. Dropping it
+//! closes the upstream request.
+
+use std::future::Future as _;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tracing::debug;
+
+use common::class::FailureClass;
+use common::clock::Clock;
+use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_MAX};
+
+use crate::dialect::{Rules, splice};
+use crate::fault::Fault;
+use crate::gate::{Committed, Decision, Gate, Step, Until};
+use crate::table::Route;
+use crate::upstream::{SendFault, classify, headers};
+
+/// What every attempt of a request sends, but for what belongs to the route.
+pub struct Outgoing<'a> {
+    /// The caller's headers.
+    pub headers: &'a HeaderMap,
+    /// The caller's body, shared by every hop.
+    pub body: &'a Bytes,
+    /// Where the model stands in it.
+    pub model_spans: &'a [std::ops::Range<usize>],
+    /// The model that was asked for.
+    pub model: &'a str,
+    /// Whether a stream was asked for.
+    pub is_stream: bool,
+    /// What the gate waits for, where the caller says so.
+    pub until: Option<Until>,
+    /// How the dialect is judged.
+    pub rules: &'static Rules,
+}
+
+/// A decisive answer. Nothing of it has reached the caller yet.
+pub struct Answer {
+    /// The upstream's status.
+    pub status: StatusCode,
+    /// The upstream's headers.
+    pub headers: HeaderMap,
+    /// What the gate held, and what follows the rest.
+    pub committed: Committed,
+    /// The rest of the body; `None` when all of it was held.
+    pub rest: Option<Incoming>,
+    /// Why it was committed.
+    pub decision: Decision,
+}
+
+/// Tries a route. `started` is when the attempt began: layer 4 counts from there.
+pub async fn attempt(
+    route: &Route,
+    outgoing: &Outgoing<'_>,
+    clock: &Clock,
+    started: Instant,
+) -> Result<Answer, Fault> {
+    let deadline = started + route.headers_timeout;
+    let upstream = timeout_at(deadline, send(route, outgoing))
+        .await
+        .map_err(|_| Fault::of(FailureClass::Timeout))?
+        .map_err(|fault| {
+            debug!(channel.id = %route.channel.id, "no answer: {fault}");
+            Fault::of(FailureClass::Connect)
+        })?;
+    let headers_at = Instant::now();
+    route.channel.metrics.headers_seconds(headers_at - started);
+    let (parts, body) = upstream.into_parts();
+    if !parts.status.is_success() {
+        let body = error_body(body).await;
+        return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), outgoing.rules));
+    }
+    if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
+        && encoding != "identity"
+    {
+        // Identity was asked for. What cannot be read cannot be judged, so it may not be committed.
+        debug!(channel.id = %route.channel.id, "answer in an encoding that was not asked for");
+        return Err(Fault::of(FailureClass::Malformed).with_status(parts.status.as_u16()));
+    }
+    let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let until = outgoing.until.unwrap_or(route.gate_until);
+    let gate = Gate::new(outgoing.rules, outgoing.is_stream, content_type, until);
+    let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
+    route.channel.metrics.gate_held(headers_at.elapsed());
+    match held {
+        Ok((decision, committed, rest)) => {
+            route.channel.metrics.gate_decision(decision.as_str());
+            Ok(Answer { status: parts.status, headers: parts.headers, committed, rest, decision })
+        }
+        Err(fault) => {
+            route.channel.metrics.gate_decision("drop");
+            Err(fault)
+        }
+    }
+}
+
+async fn send(route: &Route, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
+    let body = splice::splice(outgoing.body, outgoing.model_spans, &route.upstream_model, outgoing.model);
+    let request = || {
+        let mut request = Request::new(Full::new(body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = route.uri.clone();
+        *request.headers_mut() =
+            headers::upward(outgoing.headers, &route.channel.headers, route.channel.credential.header());
+        request
+    };
+    let sent_at = Instant::now();
+    match route.client.send(request()).await {
+        Err(fault) if fault.was_stale && sent_at.elapsed() <= STALE_CONNECTION_MAX => {
+            debug!(channel.id = %route.channel.id, "stale connection; once more over a fresh one");
+            route.client.send_afresh(request()).await
+        }
+        sent => sent,
+    }
+}
+
+/// Reads what an upstream says of its refusal, within limits; what came until then is enough.
+async fn error_body(mut body: Incoming) -> Bytes {
+    let mut read = BytesMut::new();
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            if let Some(data) = frame.data_ref() {
+                let room = ERROR_BODY_BYTES_MAX - read.len();
+                read.extend_from_slice(&data[..data.len().min(room)]);
+                if read.len() == ERROR_BODY_BYTES_MAX {
+                    break;
+                }
+            }
+        }
+    };
+    // Either way what was read is all there is to judge by.
+    let _is_whole = timeout(ERROR_BODY_TIMEOUT, reading).await.is_ok();
+    read.freeze()
+}
+
+/// What the wait for the next bytes ended with.
+enum Waited {
+    Bytes(Bytes),
+    End,
+    ReadError,
+    GateTimeout,
+    Stalled,
+}
+
+type Held = (Decision, Committed, Option<Incoming>);
+
+async fn hold(
+    mut gate: Gate,
+    mut body: Incoming,
+    gate_deadline: Instant,
+    idle: Duration,
+) -> Result<Held, Fault> {
+    let mut last_sign = Instant::now();
+    loop {
+        let has_timer = gate.has_timer();
+        let deadline = if has_timer { gate_deadline } else { last_sign + idle };
+        let step = match next_bytes(&mut body, deadline, has_timer).await {
+            Waited::Bytes(bytes) => {
+                let before = gate.signs();
+                let step = gate.on_bytes(bytes);
+                if gate.signs() > before {
+                    last_sign = Instant::now();
+                }
+                step
+            }
+            Waited::End => gate.on_end(),
+            // A stall is a body that broke off without saying so.
+            Waited::ReadError | Waited::Stalled => gate.on_read_error(),
+            Waited::GateTimeout => gate.on_timeout(),
+        };
+        match step {
+            Step::Read => {}
+            Step::Drop(fault) => return Err(*fault),
+            Step::Commit(decision) => {
+                let committed = gate.commit();
+                let rest = (!committed.whole).then_some(body);
+                return Ok((decision, committed, rest));
+            }
+        }
+    }
+}
+
+async fn next_bytes(body: &mut Incoming, deadline: Instant, is_gate_timer: bool) -> Waited {
+    let mut timer = pin!(sleep_until(deadline));
+    std::future::poll_fn(|cx| {
+        // Bytes that are there go before the timer: what they say is worth more.
+        loop {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(Waited::End),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Waited::ReadError),
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are no part of an answer that is judged.
+                    if let Ok(data) = frame.into_data() {
+                        return Poll::Ready(Waited::Bytes(data));
+                    }
+                }
+                Poll::Pending => break,
+            }
+        }
+        let late = if is_gate_timer { Waited::GateTimeout } else { Waited::Stalled };
+        timer.as_mut().poll(cx).map(|()| late)
+    })
+    .await
+}

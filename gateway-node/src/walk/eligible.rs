@@ -1,0 +1,157 @@
+//! Layer 1 in front of a walk: which routes may be asked, why the others are out, and what an attempt
+//! does to its channel when it ends. A trial's place that was taken is given back when dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use common::class::Effect;
+use common::code::Code;
+
+use crate::channel::pause::{self, Admission};
+use crate::channel::{Channel, Pause, RouteState};
+use crate::fault::{Fault, Reason};
+use crate::table::Route;
+use crate::upstream::credential::Showing;
+use crate::walk::{Refusal, Retry, bounded};
+
+/// Why a route is out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Out {
+    /// The channel's breaker is open until then.
+    BreakerOpen(Instant),
+    /// The route cools down until then.
+    CoolingDown(Instant),
+    /// Credential, channel or route is suspended; `None` while another request finds out.
+    Suspended(Option<Instant>),
+    /// This node could not get the channel's credential.
+    NoCredential,
+}
+
+impl Out {
+    /// When it comes back, where that is known.
+    fn returns_at(self) -> Option<Instant> {
+        match self {
+            Out::BreakerOpen(at) | Out::CoolingDown(at) | Out::Suspended(Some(at)) => Some(at),
+            Out::Suspended(None) | Out::NoCredential => None,
+        }
+    }
+}
+
+/// Why a route is out now, if it is. Takes nothing.
+pub fn why_out(route: &Route, now: Instant) -> Option<Out> {
+    judge(route, |pause| pause.look(now), now)
+}
+
+fn judge(route: &Route, mut ask: impl FnMut(&Pause) -> Admission, now: Instant) -> Option<Out> {
+    if let Some(until) = route.channel.open_until(now) {
+        return Some(Out::BreakerOpen(until));
+    }
+    if let Some(until) = route.state.cooling_until(now) {
+        return Some(Out::CoolingDown(until));
+    }
+    if matches!(route.channel.credential, Showing::Missing) {
+        return Some(Out::NoCredential);
+    }
+    pauses(&route.channel, &route.state).into_iter().find_map(|pause| match ask(pause) {
+        Admission::Clear | Admission::Trial => None,
+        Admission::Out(until) => Some(Out::Suspended(until)),
+    })
+}
+
+fn pauses<'a>(channel: &'a Channel, route: &'a RouteState) -> [&'a Pause; 3] {
+    [&channel.state.credential_suspension, &channel.state.suspension, &route.suspension]
+}
+
+/// Says how long until the first of the routes that are out comes back.
+pub fn earliest_return(routes: &[Route], now: Instant) -> Option<Duration> {
+    let outs: Option<Vec<Out>> = routes.iter().map(|route| why_out(route, now)).collect();
+    let at = outs?.into_iter().filter_map(Out::returns_at).min()?;
+    Some(at.saturating_duration_since(now))
+}
+
+/// The refusal when no route may be asked: 429 if all only cool down, else 503.
+pub fn none_left(routes: &[Route], now: Instant) -> Refusal {
+    let outs: Vec<Out> = routes.iter().filter_map(|route| why_out(route, now)).collect();
+    let is_operators_matter = outs.iter().all(|out| matches!(out, Out::Suspended(_) | Out::NoCredential));
+    if is_operators_matter {
+        return Refusal::of(Code::NoAvailableChannel, Retry::Never);
+    }
+    let only_cool_down = outs.iter().all(|out| matches!(out, Out::CoolingDown(_)));
+    let code = if only_cool_down { Code::AllRateLimited } else { Code::NoAvailableChannel };
+    Refusal::of(code, Retry::After(bounded(earliest_return(routes, now))))
+}
+
+/// Leave to ask a route; owns the places of the trials that it took. Dropped, it says that nothing became known.
+pub struct Pass {
+    channel: Arc<Channel>,
+    route: Arc<RouteState>,
+    /// Of credential, channel and route, in the order of [`pauses`].
+    is_trial: [bool; 3],
+}
+
+/// Takes leave to ask a route now.
+pub fn admit(route: &Route, now: Instant) -> Result<Pass, Out> {
+    let mut pass = Pass { channel: route.channel.clone(), route: route.state.clone(), is_trial: [false; 3] };
+    let mut asked = 0;
+    let out = judge(
+        route,
+        |pause| {
+            let admission = pause.admit(now);
+            pass.is_trial[asked] = admission == Admission::Trial;
+            asked += 1;
+            admission
+        },
+        now,
+    );
+    match out {
+        Some(out) => Err(out),
+        None => Ok(pass),
+    }
+}
+
+impl Pass {
+    /// The channel that was asked.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// A good answer ends every suspension of the way that it came.
+    pub fn succeed(mut self) {
+        let id = &self.channel.id;
+        for (pause, what) in
+            pauses(&self.channel, &self.route).into_iter().zip(["credential", "whole", "route"])
+        {
+            pause.succeed(what, id);
+        }
+        self.is_trial = [false; 3];
+    }
+
+    /// A failure does to the channel what the table says.
+    pub fn fail(self, fault: &Fault, now: Instant) {
+        let (channel, id) = (&self.channel, &self.channel.id);
+        let why = fault.class.as_str();
+        match fault.class.consequence().effect {
+            Effect::None => {}
+            Effect::Failure => channel.record_failure(now),
+            Effect::Cooldown if fault.reason == Reason::SingleRequest => {}
+            Effect::Cooldown => self.route.cool_down(now, pause::cooldown(fault.retry_after)),
+            Effect::SuspendCredential => {
+                channel.state.credential_suspension.suspend(now, "credential", id, why);
+            }
+            Effect::SuspendChannel => channel.state.suspension.suspend(now, "whole", id, why),
+            Effect::SuspendRoute => self.route.suspension.suspend(now, "route", id, why),
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        for (pause, is_trial) in pauses(&self.channel, &self.route).into_iter().zip(self.is_trial) {
+            if is_trial {
+                pause.release();
+            }
+        }
+    }
+}
