@@ -63,7 +63,7 @@ pub(super) const POLICIES: &[PolicyKey] = &[
 ];
 
 pub(super) const TOP: Keys = Keys {
-    what: "the catalog",
+    what: "the top level",
     now: &["policy", "channels", "models"],
     later: &["rollout", "alerts"],
     level: None,
@@ -135,10 +135,12 @@ impl Keys {
         if self.later.contains(&key) {
             return Standing::Later;
         }
+        let is_top = self.now.contains(&"policy");
         match (self.level, POLICIES.iter().find(|policy| policy.name == key)) {
             (Some(level), Some(policy)) if !policy.levels.contains(&level) => {
                 Standing::Elsewhere(policy.levels)
             }
+            (None, Some(policy)) if is_top => Standing::Elsewhere(policy.levels),
             (Some(_), Some(policy)) if policy.is_now => Standing::Now,
             (Some(_), Some(_)) => Standing::Later,
             _ => Standing::Unknown,
@@ -171,7 +173,8 @@ mod tests {
         assert_eq!(ROUTE.standing("queue"), Standing::Elsewhere(FLEET_CHANNEL));
         assert_eq!(CHANNEL.standing("order"), Standing::Elsewhere(FLEET_MODEL));
         assert_eq!(MODEL.standing("order"), Standing::Later);
-        assert_eq!(TOP.standing("breaker"), Standing::Unknown);
+        assert_eq!(TOP.standing("breaker"), Standing::Elsewhere(FLEET_CHANNEL));
+        assert_eq!(TLS.standing("breaker"), Standing::Unknown);
         assert_eq!(COST.standing("order"), Standing::Now);
     }
 }

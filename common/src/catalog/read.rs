@@ -13,6 +13,8 @@ use super::fault::Fault;
 
 /// Tables and lists inside each other; a catalog needs six.
 const DEPTH_MAX: u32 = 32;
+/// What is not TOML at all can be faulty in every line; so many tell that.
+const SYNTAX_FAULTS_MAX: usize = 100;
 
 /// A value and where it stands.
 #[derive(Debug)]
@@ -107,7 +109,7 @@ fn read_toml(text: &str, lines: &Lines) -> Result<Node, Vec<Fault>> {
         faults.entry(line).or_insert_with(|| syntax(line, format!("not valid TOML: {message}")));
     }
     if !faults.is_empty() {
-        return Err(faults.into_values().collect());
+        return Err(faults.into_values().take(SYNTAX_FAULTS_MAX).collect());
     }
     toml_table(table.get_ref(), 1, lines, 0).map_err(|fault| vec![fault])
 }
@@ -302,6 +304,11 @@ mod tests {
         assert!(found[0].starts_with("not valid TOML: ") && found[0].ends_with("(line 2)"), "{found:?}");
         let twice = faults(b"[channels.a]\nx = 1\n[channels.a]\n");
         assert!(twice[0].contains("duplicate key") && twice[0].ends_with("(line 3)"), "{twice:?}");
+    }
+
+    #[test]
+    fn what_is_not_toml_at_all_is_not_complained_about_line_by_line_for_ever() {
+        assert_eq!(faults("= x\n".repeat(1000).as_bytes()).len(), SYNTAX_FAULTS_MAX);
     }
 
     #[test]

@@ -163,6 +163,10 @@ fn policy_keys_out_of_place_say_where_they_may_stand() {
     let found = of_route("{ channel = \"openai-direct\", cost.order = 1, breaker = { failures = 0 } }");
     let expected = "models.m.routes[0].breaker: \"breaker\" may stand in [policy] and channels only, not in a route (line 6)";
     assert_eq!(found, [expected]);
+    let found = of_channel("[breaker]\nfailures = 3");
+    let expected =
+        "breaker: \"breaker\" may stand in [policy] and channels only, not in the top level (line 4)";
+    assert_eq!(found, [expected]);
 }
 
 #[test]
