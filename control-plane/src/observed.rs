@@ -4,6 +4,8 @@
 //!
 //! [`Status`] is also the JSON of `/api/v1/status` and of `sluice status -o json`.
 
+pub(crate) mod look;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

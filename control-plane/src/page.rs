@@ -1,1 +1,53 @@
-//! Empty until it is written.
+//! What a browser sees, and the JSON behind it: the status page and `/api/v1/status`. Both read what
+//! `observed` says; nothing is changed from here.
+
+mod api;
+mod html;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::plane::Plane;
+
+const CSS: &str = include_str!("page/sluice.css");
+const ICON: &str = include_str!("page/sluice.svg");
+
+/// Our own style sheet and icon, and nothing else: no script, no frame, no form.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// The paths of the status page and of the JSON API. Who may see them is the listener's matter.
+pub fn routes(plane: Arc<Plane>) -> Router {
+    Router::new()
+        .route("/", get(status::show))
+        .route("/api/v1/status", get(api::status))
+        .route("/assets/sluice.css", get(|| asset("text/css; charset=utf-8", CSS)))
+        .route("/assets/sluice.svg", get(|| asset("image/svg+xml", ICON)))
+        .layer(map_response(guarded))
+        .with_state(plane)
+}
+
+async fn asset(kind: &'static str, content: &'static str) -> Response {
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "max-age=3600")], content).into_response()
+}
+
+async fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! `StatusService`: what was observed, once or whenever the numbers change.
+
+use std::time::Duration;
+
+use common::pb::admin as pb;
+use pb::status_service_server::StatusService;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response};
+
+use super::Admin;
+use crate::grpc::status;
+use crate::observed::look::{self, WINDOW_DEFAULT};
+use crate::observed::{ChannelStatus, ModelStatus, Requests, Status};
+
+/// Old counts leave the window by time alone, and other control planes count too, so a watch looks
+/// this often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Many changes at once are shown as one.
+const SETTLE: Duration = Duration::from_millis(250);
+
+#[tonic::async_trait]
+impl StatusService for Admin {
+    async fn get_status(
+        &self,
+        request: Request<pb::GetStatusRequest>,
+    ) -> Result<Response<pb::GetStatusResponse>, tonic::Status> {
+        let pb::GetStatusRequest { window_seconds, model } = request.into_inner();
+        let seen = self.look(&Wish::new(window_seconds, model)).await?;
+        Ok(Response::new(pb::GetStatusResponse { status: Some(shown(seen)) }))
+    }
+
+    type WatchStatusStream = ReceiverStream<Result<pb::WatchStatusResponse, tonic::Status>>;
+
+    async fn watch_status(
+        &self,
+        request: Request<pb::WatchStatusRequest>,
+    ) -> Result<Response<Self::WatchStatusStream>, tonic::Status> {
+        let pb::WatchStatusRequest { window_seconds, model } = request.into_inner();
+        let wish = Wish::new(window_seconds, model);
+        // One waits here at most: who reads slowly gets fewer and newer ones.
+        let (tx, rx) = mpsc::channel(1);
+        let watched = self.clone();
+        self.plane.streams.spawn("watch status", |stop| async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = watched.follow(wish, tx) => {}
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(rx)))
+    }
+}
+
+/// What is asked for.
+struct Wish {
+    window: Duration,
+    model: Option<String>,
+}
+
+impl Wish {
+    fn new(window_seconds: u64, model: String) -> Self {
+        let window = if window_seconds == 0 { WINDOW_DEFAULT } else { Duration::from_secs(window_seconds) };
+        Wish { window, model: Some(model).filter(|model| !model.is_empty()) }
+    }
+}
+
+impl Admin {
+    async fn look(&self, wish: &Wish) -> Result<Status, tonic::Status> {
+        look::status(&self.plane, wish.window, wish.model.as_deref()).await.map_err(status::of)
+    }
+
+    /// Ends when nobody listens, or when there is nothing more to see.
+    async fn follow(&self, wish: Wish, tx: mpsc::Sender<Result<pb::WatchStatusResponse, tonic::Status>>) {
+        let mut counted = self.plane.counted.subscribe();
+        let mut nodes = self.plane.nodes.subscribe();
+        let mut wanted = self.plane.head.subscribe();
+        let mut last: Option<Status> = None;
+        loop {
+            counted.borrow_and_update();
+            nodes.borrow_and_update();
+            wanted.borrow_and_update();
+            let seen = match self.look(&wish).await {
+                Ok(seen) => seen,
+                Err(refused) => {
+                    let _ = tx.send(Err(refused)).await;
+                    return;
+                }
+            };
+            if last.as_ref().is_none_or(|last| !seen.says_the_same_as(last)) {
+                last = Some(seen.clone());
+                if tx.send(Ok(pb::WatchStatusResponse { status: Some(shown(seen)) })).await.is_err() {
+                    return;
+                }
+            }
+            sleep(SETTLE).await;
+            tokio::select! {
+                _ = counted.changed() => {}
+                _ = nodes.changed() => {}
+                _ = wanted.changed() => {}
+                () = sleep(LOOK_EVERY) => {}
+                () = tx.closed() => return,
+            }
+        }
+    }
+}
+
+fn shown(seen: Status) -> pb::Status {
+    pb::Status {
+        at_ms: status::time(seen.at_ms),
+        window_seconds: seen.window_seconds,
+        revision: seen.revision,
+        data_until_ms: status::time(seen.data_until_ms.unwrap_or(0)),
+        models: seen.models.into_iter().map(model).collect(),
+        channels: seen.channels.into_iter().map(channel).collect(),
+        nodes_connected: seen.nodes_connected,
+        nodes_known: seen.nodes_known,
+    }
+}
+
+fn model(status: ModelStatus) -> pb::ModelStatus {
+    let Requests { served, exhausted, cut, bad_request, canceled, refused } = status.requests;
+    pb::ModelStatus {
+        model: status.model,
+        served,
+        exhausted,
+        cut,
+        bad_request,
+        canceled,
+        refused,
+        success_rate: status.success_rate,
+        channels: status.channels.into_iter().map(channel).collect(),
+    }
+}
+
+fn channel(status: ChannelStatus) -> pb::ChannelStatus {
+    let classes = status.attempts.classes.into_iter();
+    pb::ChannelStatus {
+        channel: status.channel,
+        ok: status.attempts.ok,
+        failed: status.attempts.failed,
+        neutral: status.attempts.neutral,
+        success_rate: status.success_rate,
+        classes: classes.map(|(class, count)| pb::ClassCount { class, count }).collect(),
+        open_on: status.open_on,
+    }
+}

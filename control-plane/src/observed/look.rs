@@ -1,0 +1,93 @@
+//! Reads the counters and puts them beside the catalog and the nodes as they are now: what the status
+//! calls, the status page and its API show.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use common::catalog::{Catalog, did_you_mean};
+use common::id::Model;
+use common::limits::WINDOW_LENGTH;
+
+use super::{Fleet, Status, since_ms};
+use crate::error::Error;
+use crate::plane::Plane;
+use crate::store::rows::Counted;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// How far back a status goes when nobody says it.
+pub const WINDOW_DEFAULT: Duration = HOUR;
+
+/// What was observed in the last `window`, of one model or of all.
+pub async fn status(plane: &Plane, window: Duration, only: Option<&str>) -> Result<Status, Error> {
+    let fleet = fleet(plane)?;
+    let at_ms = plane.clock.now_ms();
+    let counted = counted(plane, at_ms, window, only).await?;
+    let status = Status::of(&counted, &fleet, at_ms, window, only);
+    match only {
+        Some(model) if status.models.is_empty() => {
+            Err(no_model(model, fleet.models.keys().map(String::as_str)))
+        }
+        _ => Ok(status),
+    }
+}
+
+/// The catalog and the nodes as they are now.
+pub fn fleet(plane: &Plane) -> Result<Fleet, Error> {
+    let wanted = plane.wanted()?;
+    let catalog = wanted.current.as_ref().and_then(|current| current.catalog.as_ref());
+    let (connected, known) = plane.nodes.count();
+    Ok(Fleet {
+        revision: wanted.revision(),
+        models: catalog.map(channels_by_model).unwrap_or_default(),
+        open_on: plane.nodes.open_channels(),
+        nodes_connected: connected as u64,
+        nodes_known: known as u64,
+    })
+}
+
+/// A model that nothing is known of, and the name that was probably meant.
+pub fn no_model<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Error {
+    let meant = did_you_mean(name, known).map(|meant| format!("; did you mean \"{meant}\"?"));
+    Error::NotFound { what: "model", name: format!("\"{name}\"{}", meant.unwrap_or_default()) }
+}
+
+async fn counted(plane: &Plane, at_ms: u64, window: Duration, only: Option<&str>) -> Result<Counted, Error> {
+    let since_ms = since_ms(at_ms, window, bucket(window));
+    Ok(plane.store.windows(since_ms, u64::MAX, only).await?)
+}
+
+/// The length that the buckets at the far end of a span have, as the store keeps them.
+fn bucket(window: Duration) -> Duration {
+    match window {
+        fresh if fresh < 2 * HOUR => WINDOW_LENGTH,
+        recent if recent < 48 * HOUR => Duration::from_secs(60),
+        _ => HOUR,
+    }
+}
+
+/// The channels of each model in the order of its chains, each once.
+fn channels_by_model(catalog: &Catalog) -> BTreeMap<String, Vec<String>> {
+    let channels = |model: &Model| {
+        let mut seen = BTreeSet::new();
+        let chains = catalog.chains(model.as_str());
+        let hops = chains.into_iter().flat_map(|chain| chain.hops).map(|hop| hop.channel.to_string());
+        hops.filter(|channel| seen.insert(channel.clone())).collect()
+    };
+    catalog.models().map(|(model, _)| (model.to_string(), channels(model))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_is_not_there_comes_with_the_one_that_was_meant() {
+        let known = ["gpt-4o", "claude-sonnet"];
+        assert_eq!(
+            no_model("gpt-40", known).to_string(),
+            "no such model: \"gpt-40\"; did you mean \"gpt-4o\"?"
+        );
+        assert_eq!(no_model("llama", known).to_string(), "no such model: \"llama\"");
+    }
+}

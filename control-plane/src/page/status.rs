@@ -1,0 +1,426 @@
+//! The status page: both rates of each model and channel side by side over three spans, what failed,
+//! which breakers are open, and what each node runs. Written on the server, without any script.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{Html as Page, IntoResponse, Response};
+use serde::Deserialize;
+
+use super::api::said;
+use super::html::{Attributes, Html};
+use crate::error::Error;
+use crate::nodes::{self, Finding, NodeView};
+use crate::observed::{Attempts, ChannelStatus, ModelStatus, Requests, Status, look, percent};
+use crate::plane::Plane;
+
+/// How far back the columns go.
+const SPANS: [(&str, Duration); 3] = [
+    ("5 min", Duration::from_secs(5 * 60)),
+    ("1 h", Duration::from_secs(60 * 60)),
+    ("24 h", Duration::from_secs(24 * 60 * 60)),
+];
+/// A share of failures below one in a thousand is well, below one in a hundred wants a look.
+const WELL: f64 = 0.999;
+const FAIR: f64 = 0.99;
+
+/// The query string; a browser may bring anything else along.
+#[derive(Debug, Default, Deserialize)]
+pub struct Ask {
+    /// Seconds after which the browser loads the page anew.
+    refresh: Option<String>,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub struct View {
+    /// What was observed over each of the spans.
+    pub spans: [Status; 3],
+    /// The fleet.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A node and why it does not run what it should.
+#[derive(Debug)]
+pub struct NodeRow {
+    /// The node.
+    pub node: NodeView,
+    /// Why it refused.
+    pub violations: Vec<Finding>,
+}
+
+/// Answers with the page.
+pub async fn show(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, QueryRejection>) -> Response {
+    let refresh = ask
+        .ok()
+        .and_then(|Query(ask)| ask.refresh?.parse::<u16>().ok())
+        .map(|seconds| seconds.clamp(5, 3600));
+    match view(&plane).await {
+        Ok(view) => Page(render(&view, refresh)).into_response(),
+        Err(error) => {
+            let (status, _, message) = said(&error);
+            (status, Page(render_fault(status, &message))).into_response()
+        }
+    }
+}
+
+async fn view(plane: &Plane) -> Result<View, Error> {
+    let span = |index: usize| look::status(plane, SPANS[index].1, None);
+    let spans = [span(0).await?, span(1).await?, span(2).await?];
+    let wanted = plane.wanted()?;
+    let rows = plane.nodes.list(Some(&wanted.target)).into_iter();
+    let nodes =
+        rows.map(|node| NodeRow { violations: node.violations(Some(&wanted.target)), node }).collect();
+    Ok(View { spans, nodes })
+}
+
+/// The page as HTML; with `refresh` it loads itself anew after so many seconds.
+pub fn render(view: &View, refresh: Option<u16>) -> String {
+    Html::document(
+        |html| head(html, refresh),
+        |html| {
+            html.node("header", &[], |html| summary(html, view, refresh));
+            html.node("main", &[], |html| {
+                open_breakers(html, view);
+                models(html, view);
+                channels(html, view);
+                nodes_table(html, view);
+            });
+            html.node("footer", &[], |html| footer(html, view));
+        },
+    )
+}
+
+fn render_fault(status: StatusCode, message: &str) -> String {
+    Html::document(
+        |html| head(html, None),
+        |html| {
+            html.node("main", &[], |html| {
+                html.leaf("h1", &[], "Sluice");
+                html.leaf("p", &[("role", "alert")], &format!("No status: {message}."));
+                html.leaf("p", &[("class", "quiet")], &format!("HTTP {}", status.as_u16()));
+            });
+        },
+    )
+}
+
+fn head(html: &mut Html, refresh: Option<u16>) {
+    html.void("meta", &[("charset", "utf-8")]);
+    html.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
+    html.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+    if let Some(seconds) = refresh {
+        html.void("meta", &[("http-equiv", "refresh"), ("content", &seconds.to_string())]);
+    }
+    html.leaf("title", &[], "Sluice status");
+    html.void("link", &[("rel", "stylesheet"), ("href", "/assets/sluice.css")]);
+    html.void("link", &[("rel", "icon"), ("href", "/assets/sluice.svg")]);
+}
+
+fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
+    let now = latest(view);
+    html.leaf("h1", &[], "Sluice");
+    html.node("dl", &[("class", "summary")], |html| {
+        let revision = if now.revision == 0 { "none yet".to_owned() } else { now.revision.to_string() };
+        let age = now.data_age().map_or("no data".to_owned(), |age| format!("{} old", span(age)));
+        let nodes = format!("{} of {} connected", now.nodes_connected, now.nodes_known);
+        for (name, value) in [("Revision", revision), ("Nodes", nodes), ("Newest data", age)] {
+            html.node("div", &[], |html| {
+                html.leaf("dt", &[], name);
+                html.leaf("dd", &[], &value);
+            });
+        }
+    });
+    match refresh {
+        Some(seconds) => html.node("p", &[("class", "quiet")], |html| {
+            html.text(&format!("This page loads itself anew every {seconds} s. "));
+            html.leaf("a", &[("href", "/")], "Stop that");
+        }),
+        None => html.node("p", &[("class", "quiet")], |html| {
+            html.leaf("a", &[("href", "/?refresh=15")], "Load this page anew every 15 s");
+        }),
+    }
+}
+
+fn open_breakers(html: &mut Html, view: &View) {
+    section(html, "breakers", "Open breakers", |html| {
+        let open: Vec<_> =
+            latest(view).channels.iter().filter(|channel| !channel.open_on.is_empty()).collect();
+        if open.is_empty() {
+            return html.leaf("p", &[], "No breaker is open.");
+        }
+        html.node("ul", &[], |html| {
+            for channel in open {
+                html.node("li", &[], |html| {
+                    html.leaf("strong", &[("class", "bad")], &channel.channel);
+                    html.text(&format!(" is open on {}", channel.open_on.join(", ")));
+                });
+            }
+        });
+    });
+}
+
+fn models(html: &mut Html, view: &View) {
+    section(html, "models", "Models", |html| {
+        html.leaf(
+            "p",
+            &[("class", "quiet")],
+            "What callers saw (requests), beside what the channels did for it (attempts).",
+        );
+        let now = latest(view);
+        if now.models.is_empty() {
+            html.leaf("p", &[], "The catalog has no models yet.");
+        }
+        for model in &now.models {
+            let name = if model.model.is_empty() { "(unknown model)" } else { &model.model };
+            rates(html, name, |html| {
+                row(html, "requests", "callers saw", "row-total", |span| {
+                    request_cell(find_model(view, span, &model.model))
+                });
+                for channel in &model.channels {
+                    row(html, &channel.channel, "attempts", "", |span| {
+                        let model = find_model(view, span, &model.model);
+                        attempt_cell(model.and_then(|model| find(&model.channels, &channel.channel)))
+                    });
+                }
+            });
+            let apart = apart(find_model(view, SPANS.len() - 1, &model.model).map(|model| model.requests));
+            if let Some(apart) = apart {
+                html.leaf("p", &[("class", "quiet")], &apart);
+            }
+        }
+    });
+}
+
+fn channels(html: &mut Html, view: &View) {
+    section(html, "channels", "Channels", |html| {
+        let now = latest(view);
+        if now.channels.is_empty() {
+            return html.leaf("p", &[], "The catalog has no channels in a chain yet.");
+        }
+        rates(html, "Attempts on each channel, of all models", |html| {
+            for channel in &now.channels {
+                let state = if channel.open_on.is_empty() { "breaker closed" } else { "breaker open" };
+                row(html, &channel.channel, state, "", |span| {
+                    attempt_cell(find(&view.spans[span].channels, &channel.channel))
+                });
+            }
+        });
+        html.leaf("h3", &[], "What failed in the last 24 h");
+        html.node("dl", &[("class", "classes")], |html| {
+            for channel in &view.spans[SPANS.len() - 1].channels {
+                html.node("div", &[], |html| {
+                    html.leaf("dt", &[], &channel.channel);
+                    html.leaf("dd", &[], &classes(&channel.attempts));
+                });
+            }
+        });
+    });
+}
+
+fn nodes_table(html: &mut Html, view: &View) {
+    section(html, "nodes", "Nodes", |html| {
+        if view.nodes.is_empty() {
+            return html.leaf("p", &[], "No node was ever connected.");
+        }
+        scrolling(html, "Nodes", |html| {
+            html.node("table", &[], |html| {
+                html.leaf("caption", &[], "What each node runs");
+                html.node("thead", &[], |html| {
+                    html.node("tr", &[], |html| {
+                        for name in ["Node", "State", "Revision", "Open breakers", "In flight", "Last seen"] {
+                            html.leaf("th", &[("scope", "col")], name);
+                        }
+                    });
+                });
+                html.node("tbody", &[], |html| {
+                    view.nodes.iter().for_each(|row| node(html, row, latest(view).at_ms))
+                });
+            });
+        });
+        let refusals =
+            view.nodes.iter().flat_map(|row| row.violations.iter().map(move |f| (row, "refuses", f)));
+        let warnings =
+            view.nodes.iter().flat_map(|row| row.node.facts.warnings.iter().map(move |f| (row, "warns", f)));
+        let said: Vec<_> = refusals.chain(warnings).collect();
+        if !said.is_empty() {
+            html.node("ul", &[], |html| {
+                for (row, verb, Finding { path, message }) in said {
+                    html.leaf("li", &[], &format!("{} {verb}: {path}: {message}", row.node.id));
+                }
+            });
+        }
+    });
+}
+
+fn node(html: &mut Html, row: &NodeRow, now_ms: u64) {
+    let node = &row.node;
+    let (state, class) = state(node.state);
+    let revision = match (node.applied_revision, node.target_revision) {
+        (applied, target) if applied == target => applied.to_string(),
+        (0, target) => format!("none, should run {target}"),
+        (applied, target) => format!("{applied}, should run {target}"),
+    };
+    let open = if node.facts.open_channels.is_empty() {
+        "none".to_owned()
+    } else {
+        node.facts.open_channels.join(", ")
+    };
+    let seen = span(Duration::from_millis(now_ms.saturating_sub(node.last_seen_at_ms)));
+    html.node("tr", &[], |html| {
+        html.leaf("th", &[("scope", "row")], &node.id);
+        html.leaf("td", &[("class", class)], state);
+        for text in [revision, open, node.facts.in_flight.to_string(), format!("{seen} ago")] {
+            html.leaf("td", &[], &text);
+        }
+    });
+}
+
+fn footer(html: &mut Html, view: &View) {
+    let at = i64::try_from(latest(view).at_ms / 1000).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_second(at).map_or_else(|_| "now".to_owned(), |at| at.to_string());
+    html.node("p", &[("class", "quiet")], |html| {
+        html.text(&format!("As of {at}. The same as "));
+        html.leaf("a", &[("href", "/api/v1/status")], "JSON");
+        html.text(". Success of attempts: ok / (ok + failed). Success of requests: served / (served + exhausted + cut).");
+    });
+}
+
+fn section(html: &mut Html, id: &'static str, title: &str, inside: impl FnOnce(&mut Html)) {
+    html.node("section", &[("aria-labelledby", id)], |html| {
+        html.leaf("h2", &[("id", id)], title);
+        inside(html);
+    });
+}
+
+/// Something that may be wider than a phone; the keyboard reaches it too.
+fn scrolling(html: &mut Html, label: &str, inside: impl FnOnce(&mut Html)) {
+    html.node(
+        "div",
+        &[("class", "scroll"), ("role", "region"), ("aria-label", label), ("tabindex", "0")],
+        inside,
+    );
+}
+
+/// A table with a column for each span.
+fn rates(html: &mut Html, caption: &str, rows: impl FnOnce(&mut Html)) {
+    scrolling(html, caption, |html| {
+        html.node("table", &[("class", "rates")], |html| {
+            html.leaf("caption", &[], caption);
+            html.node("thead", &[], |html| {
+                html.node("tr", &[], |html| {
+                    html.leaf("th", &[("scope", "col")], "Success in the last");
+                    SPANS.iter().for_each(|(name, _)| html.leaf("th", &[("scope", "col")], name));
+                });
+            });
+            html.node("tbody", &[], rows);
+        });
+    });
+}
+
+fn row(html: &mut Html, name: &str, kind: &str, class: &str, cell: impl Fn(usize) -> Cell) {
+    let attributes: Attributes<'_> = if class.is_empty() { &[] } else { &[("class", class)] };
+    html.node("tr", attributes, |html| {
+        html.node("th", &[("scope", "row")], |html| {
+            html.text(name);
+            html.leaf("small", &[], kind);
+        });
+        for span in 0..SPANS.len() {
+            let Cell { rate, shown, counts } = cell(span);
+            html.node("td", &[("class", tone(rate))], |html| {
+                html.text(shown.as_deref().unwrap_or("no data"));
+                if shown.is_some() {
+                    html.leaf("small", &[], &counts);
+                }
+            });
+        }
+    });
+}
+
+/// A rate and the counts behind it.
+struct Cell {
+    rate: Option<f64>,
+    shown: Option<String>,
+    counts: String,
+}
+
+fn request_cell(model: Option<&ModelStatus>) -> Cell {
+    let requests = model.map(|model| model.requests).unwrap_or_default();
+    let counts = format!("{} served, {} failed", requests.served, requests.failed());
+    let shown = percent(requests.served, requests.failed());
+    Cell { rate: requests.success_rate(), shown, counts }
+}
+
+fn attempt_cell(channel: Option<&ChannelStatus>) -> Cell {
+    let (ok, failed) = channel.map_or((0, 0), |channel| (channel.attempts.ok, channel.attempts.failed));
+    let rate = channel.and_then(|channel| channel.attempts.success_rate());
+    Cell { rate, shown: percent(ok, failed), counts: format!("{ok} ok, {failed} failed") }
+}
+
+/// What is in no rate, in words.
+fn apart(requests: Option<Requests>) -> Option<String> {
+    let Requests { bad_request, canceled, refused, exhausted, cut, .. } = requests.unwrap_or_default();
+    let counts = [
+        (exhausted, "exhausted"),
+        (cut, "cut"),
+        (bad_request, "bad requests"),
+        (canceled, "canceled by callers"),
+        (refused, "refused by us"),
+    ];
+    let said: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    (!said.is_empty()).then(|| format!("In the last 24 h: {}.", said.join(", ")))
+}
+
+fn classes(attempts: &Attempts) -> String {
+    let said: Vec<_> = attempts.classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
+    match (said.is_empty(), attempts.ok) {
+        (true, 0) => "no data".to_owned(),
+        (true, _) => "nothing".to_owned(),
+        (false, _) => said.join(", "),
+    }
+}
+
+fn latest(view: &View) -> &Status {
+    let [_, hour, _] = &view.spans;
+    hour
+}
+
+fn find_model<'a>(view: &'a View, span: usize, name: &str) -> Option<&'a ModelStatus> {
+    view.spans.get(span)?.models.iter().find(|model| model.model == name)
+}
+
+fn find<'a>(channels: &'a [ChannelStatus], name: &str) -> Option<&'a ChannelStatus> {
+    channels.iter().find(|channel| channel.channel == name)
+}
+
+fn state(state: nodes::State) -> (&'static str, &'static str) {
+    match state {
+        nodes::State::InSync => ("in sync", "well"),
+        nodes::State::Behind => ("behind", "fair"),
+        nodes::State::Rejected => ("rejected", "bad"),
+        nodes::State::Quarantined => ("quarantined", "bad"),
+        nodes::State::Drained => ("drained", "none"),
+        nodes::State::Lost => ("lost", "bad"),
+    }
+}
+
+fn tone(rate: Option<f64>) -> &'static str {
+    match rate {
+        None => "none",
+        Some(rate) if rate >= WELL => "well",
+        Some(rate) if rate >= FAIR => "fair",
+        Some(_) => "bad",
+    }
+}
+
+/// A time span in its largest unit.
+fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7199 => format!("{} min", seconds / 60),
+        seconds @ 7200..=172_799 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
