@@ -1,5 +1,5 @@
-//! What operators ask for: one service a file, each of them convert, call, convert. All are
-//! implemented for [`Admin`]; who calls stands in the request as a [`Caller`](crate::grpc::auth::Caller).
+//! What operators ask for: one service a file, each of them convert, call, convert. Who calls stands in
+//! the request as a [`Caller`](crate::grpc::auth::Caller).
 
 mod catalog;
 mod chains;

@@ -5,12 +5,25 @@
 //! → each node's stream (`fleet`) → acknowledged (`nodes`). A report: window → `fleet::report` →
 //! `store` → `observed` → status and page. `serve` puts the parts together.
 
+mod admin;
+mod config;
 mod error;
+mod fleet;
+mod folder;
+mod grpc;
+mod http;
+mod jobs;
 mod keys;
+mod listener;
 mod metrics;
 mod nodes;
-pub mod observed;
+mod observed;
 mod page;
 mod plane;
 mod revision;
+mod serve;
 pub mod store;
+mod tls;
+
+pub use config::{Config, ConfigFault, Settings};
+pub use serve::{Addresses, ServeError, serve, serve_with};

@@ -36,6 +36,20 @@ pub enum StoreError {
     UnknownUrl,
 }
 
+impl StoreError {
+    /// Whether the database's server cannot be reached at the moment, or is only starting.
+    pub fn is_away(&self) -> bool {
+        match self {
+            StoreError::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+            // Starting or shutting down; out of connections.
+            StoreError::Database(sqlx::Error::Database(error)) => {
+                matches!(error.code().as_deref(), Some("57P01" | "57P02" | "57P03" | "53300"))
+            }
+            StoreError::Database(_) | StoreError::SqliteTooOld { .. } | StoreError::UnknownUrl => false,
+        }
+    }
+}
+
 /// Connections for writing and for reading. PostgreSQL has one pool for both.
 #[derive(Debug)]
 pub struct Pools<D: sqlx::Database> {

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use common::catalog::{self, Catalog};
 use common::pb::fleet as pb;
 use tokio::sync::watch;
@@ -12,17 +11,13 @@ use tokio::sync::watch;
 use super::encoded::{Encoded, Part, Target};
 use crate::error::Error;
 use crate::store::Store;
-use crate::store::rows::{FullRevision, Heads, Revision};
+use crate::store::rows::{FullRevision, Heads};
 
 /// The current revision, for those who read it.
 #[derive(Debug)]
 pub struct Current {
-    /// Number, author and so on.
-    pub revision: Revision,
-    /// The operator's document.
-    pub document: Bytes,
-    /// What it says; none when this version of the program cannot read a document that an earlier
-    /// one accepted. Nodes get the snapshot that was compiled then.
+    /// What its document says; none when this version of the program cannot read a document that an
+    /// earlier one accepted. Nodes get the snapshot that was compiled then.
     pub catalog: Option<Catalog>,
 }
 
@@ -126,7 +121,7 @@ fn current(full: FullRevision) -> Current {
             None
         }
     };
-    Current { revision: full.revision, document: full.document, catalog }
+    Current { catalog }
 }
 
 async fn read_keys(store: &Store) -> Result<Encoded, Error> {

@@ -1,0 +1,88 @@
+//! `CatalogService`.
+
+use common::catalog::{self, Fault};
+use common::pb::admin as pb;
+use pb::catalog_service_server::CatalogService;
+use tonic::{Request, Response, Status};
+
+use super::Admin;
+use crate::grpc::auth::Caller;
+use crate::grpc::status;
+use crate::revision::{self, Apply};
+use crate::store::rows::Revision;
+
+const LIMIT_DEFAULT: u32 = 50;
+const LIMIT_MAX: u32 = 1000;
+
+#[tonic::async_trait]
+impl CatalogService for Admin {
+    async fn validate_catalog(
+        &self,
+        request: Request<pb::ValidateCatalogRequest>,
+    ) -> Result<Response<pb::ValidateCatalogResponse>, Status> {
+        let (faults, warnings) = match catalog::parse(&request.into_inner().document) {
+            Ok(checked) => (Vec::new(), checked.warnings),
+            Err(faults) => (faults, Vec::new()),
+        };
+        let (faults, warnings) = (findings(faults), findings(warnings));
+        Ok(Response::new(pb::ValidateCatalogResponse { faults, warnings }))
+    }
+
+    async fn apply_catalog(
+        &self,
+        request: Request<pb::ApplyCatalogRequest>,
+    ) -> Result<Response<pb::ApplyCatalogResponse>, Status> {
+        let author = Caller::of(&request).name;
+        let request = request.into_inner();
+        let apply = Apply {
+            document: &request.document,
+            expected: request.expected_revision,
+            message: &request.message,
+            author,
+        };
+        let applied = revision::apply(&self.plane, apply).await.map_err(status::of)?;
+        Ok(Response::new(pb::ApplyCatalogResponse {
+            revision: Some(convert(applied.revision)),
+            changed: applied.changed,
+            warnings: findings(applied.warnings),
+        }))
+    }
+
+    async fn get_catalog(
+        &self,
+        request: Request<pb::GetCatalogRequest>,
+    ) -> Result<Response<pb::GetCatalogResponse>, Status> {
+        let found = revision::find(&self.plane, request.into_inner().revision).await.map_err(status::of)?;
+        let (revision, document) = (Some(convert(found.revision)), found.document.to_vec());
+        Ok(Response::new(pb::GetCatalogResponse { revision, document }))
+    }
+
+    async fn list_revisions(
+        &self,
+        request: Request<pb::ListRevisionsRequest>,
+    ) -> Result<Response<pb::ListRevisionsResponse>, Status> {
+        let pb::ListRevisionsRequest { limit, before } = request.into_inner();
+        let limit = if limit == 0 { LIMIT_DEFAULT } else { limit.min(LIMIT_MAX) };
+        let before = if before == 0 { u64::MAX } else { before };
+        let listed = self.plane.store.revisions(before, limit).await;
+        let revisions = listed.map_err(|error| status::of(error.into()))?;
+        Ok(Response::new(pb::ListRevisionsResponse {
+            revisions: revisions.into_iter().map(convert).collect(),
+        }))
+    }
+}
+
+fn convert(revision: Revision) -> pb::Revision {
+    pb::Revision {
+        number: revision.number,
+        sha256: revision.sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        author: revision.author,
+        message: revision.message,
+        created_at_ms: status::time(revision.created_at_ms),
+    }
+}
+
+fn findings(faults: Vec<Fault>) -> Vec<pb::Finding> {
+    let finding = |fault: Fault| pb::Finding { path: fault.path, line: fault.line, message: fault.message };
+    faults.into_iter().map(finding).collect()
+}

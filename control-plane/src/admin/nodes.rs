@@ -1,0 +1,119 @@
+//! `NodeService`.
+
+use std::time::Duration;
+
+use common::pb::admin as pb;
+use pb::node_service_server::NodeService;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::Admin;
+use crate::grpc::status;
+use crate::nodes::{Finding, NodeView, State};
+
+/// A node becomes lost by time alone, so a watch looks this often.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Many changes at once are shown as one.
+const SETTLE: Duration = Duration::from_millis(100);
+
+#[tonic::async_trait]
+impl NodeService for Admin {
+    async fn list_nodes(
+        &self,
+        _request: Request<pb::ListNodesRequest>,
+    ) -> Result<Response<pb::ListNodesResponse>, Status> {
+        Ok(Response::new(pb::ListNodesResponse { nodes: self.nodes() }))
+    }
+
+    type WatchNodesStream = ReceiverStream<Result<pb::WatchNodesResponse, Status>>;
+
+    async fn watch_nodes(
+        &self,
+        _request: Request<pb::WatchNodesRequest>,
+    ) -> Result<Response<Self::WatchNodesStream>, Status> {
+        let (tx, rx) = mpsc::channel(1);
+        let admin = self.clone();
+        self.plane.streams.spawn("watch nodes", |stop| async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = admin.watch(tx) => {}
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(rx)))
+    }
+}
+
+impl Admin {
+    fn nodes(&self) -> Vec<pb::Node> {
+        let wanted = self.plane.head.now();
+        let target = wanted.as_ref().map(|wanted| &wanted.target);
+        let convert = |node: NodeView| {
+            let violations = node.violations(target);
+            convert(node, violations)
+        };
+        self.plane.nodes.list(target).into_iter().map(convert).collect()
+    }
+
+    /// Ends when nobody listens.
+    async fn watch(&self, tx: mpsc::Sender<Result<pb::WatchNodesResponse, Status>>) {
+        let mut changes = self.plane.nodes.subscribe();
+        let mut wanted = self.plane.head.subscribe();
+        let mut shown: Option<Vec<pb::Node>> = None;
+        loop {
+            changes.borrow_and_update();
+            wanted.borrow_and_update();
+            let nodes = self.nodes();
+            if shown.as_ref().is_none_or(|shown| has_changed(shown, &nodes)) {
+                shown = Some(nodes.clone());
+                if tx.send(Ok(pb::WatchNodesResponse { nodes })).await.is_err() {
+                    return;
+                }
+            }
+            sleep(SETTLE).await;
+            tokio::select! {
+                _ = changes.changed() => {}
+                _ = wanted.changed() => {}
+                () = sleep(LOOK_EVERY) => {}
+                () = tx.closed() => return,
+            }
+        }
+    }
+}
+
+/// That a node was heard of again is no change.
+fn has_changed(shown: &[pb::Node], nodes: &[pb::Node]) -> bool {
+    let timeless = |node: &pb::Node| pb::Node { last_seen_at_ms: 0, ..node.clone() };
+    shown.len() != nodes.len() || shown.iter().zip(nodes).any(|(a, b)| timeless(a) != timeless(b))
+}
+
+fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
+    let state = match node.state {
+        State::InSync => pb::NodeState::InSync,
+        State::Behind => pb::NodeState::Behind,
+        State::Rejected => pb::NodeState::Rejected,
+        State::Quarantined => pb::NodeState::Quarantined,
+        State::Drained => pb::NodeState::Drained,
+        State::Lost => pb::NodeState::Lost,
+    };
+    let findings = |found: Vec<Finding>| {
+        found.into_iter().map(|f| pb::node::Finding { path: f.path, message: f.message }).collect()
+    };
+    pb::Node {
+        id: node.id,
+        boot_id: node.facts.boot_id,
+        version: node.facts.version,
+        state: state.into(),
+        connected: node.connected,
+        applied_revision: node.applied_revision,
+        target_revision: node.target_revision,
+        violations: findings(violations),
+        warnings: findings(node.facts.warnings),
+        open_channels: node.facts.open_channels,
+        in_flight: node.facts.in_flight,
+        last_seen_at_ms: status::time(node.last_seen_at_ms),
+        data_address: node.facts.data_address,
+        ops_address: node.facts.ops_address,
+    }
+}

@@ -1,0 +1,84 @@
+//! What nodes speak to: the stream over which they learn what to serve, and the call by which their
+//! counters come home.
+
+mod admit;
+mod report;
+mod session;
+mod stream;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use common::limits::STREAMS_PER_SECOND;
+use common::pb::fleet as pb;
+use common::tasks::Tasks;
+use pb::fleet_report_server::FleetReport;
+use pb::fleet_sync_server::FleetSync;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::error::Error;
+use crate::grpc::status;
+use crate::plane::Plane;
+use admit::Admission;
+use session::Greeting;
+use stream::{Stream, Subscription};
+
+/// `FleetSync` and `FleetReport`.
+#[derive(Clone)]
+pub struct Fleet {
+    plane: Arc<Plane>,
+    tasks: Tasks,
+    admission: Arc<Mutex<Admission>>,
+    greeting: Greeting,
+}
+
+impl Fleet {
+    /// The services of one process. Streams run as `tasks` and end with them.
+    pub fn new(plane: Arc<Plane>, tasks: Tasks) -> Self {
+        let greeting = Greeting {
+            control_plane_id: uuid::Uuid::now_v7().to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let admission = Admission::new(STREAMS_PER_SECOND, Instant::now());
+        Fleet { plane, tasks, admission: Arc::new(Mutex::new(admission)), greeting }
+    }
+
+    fn admit(&self) -> Result<(), Status> {
+        let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+        admission.admit(Instant::now()).map_err(|again| {
+            self.plane.metrics.stream_refused();
+            status::busy("too many new streams", again)
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl FleetSync for Fleet {
+    type SyncStream = ReceiverStream<Result<pb::SyncResponse, Status>>;
+
+    async fn sync(
+        &self,
+        request: Request<Streaming<pb::SyncRequest>>,
+    ) -> Result<Response<Self::SyncStream>, Status> {
+        self.admit()?;
+        let wanted = Subscription::new(&self.plane).ok_or_else(|| status::of(Error::NotReady))?;
+        let (outbound, messages) = mpsc::channel(stream::QUEUE);
+        let stream = Stream { plane: self.plane.clone(), inbound: request.into_inner(), outbound };
+        let greeting = self.greeting.clone();
+        self.tasks.spawn("node stream", |stop| stream.run(greeting, wanted, stop));
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+}
+
+#[tonic::async_trait]
+impl FleetReport for Fleet {
+    async fn report(
+        &self,
+        request: Request<pb::ReportRequest>,
+    ) -> Result<Response<pb::ReportResponse>, Status> {
+        let claimed_through = report::report(&self.plane, request.into_inner()).await.map_err(status::of)?;
+        Ok(Response::new(pb::ReportResponse { claimed_through }))
+    }
+}

@@ -1,0 +1,407 @@
+//! What to send to a node for what came from it. Pure: events and the time go in, actions come out.
+//!
+//! ```text
+//!            Hello                     target differs                ConfigAck
+//! Waiting ─────────► Idle ──────────────────────────► Updating{id} ──────────► Idle
+//!    │ silent          │ silent, old, drained, stopped      │
+//!    └────────────────►└───────────────► ended ◄────────────┘
+//! ```
+//! Level-triggered: the newest target wins, and at most one update is not acknowledged. A content
+//! that the node refused is not sent to it again; a part that it has is not sent at all.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::limits::{HEARTBEAT, HEARTBEAT_LOST};
+use common::pb::fleet as pb;
+use pb::sync_request::Message as Heard;
+use pb::sync_response::Message as Said;
+use tokio::time::Instant;
+
+use crate::metrics::{Ack, StreamEnd};
+use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
+use crate::revision::encoded::{Part, Target};
+use crate::revision::head::Wanted;
+
+/// A node says Hello within this time.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// Longest id, version or address that a node may give itself.
+const NAME_BYTES_MAX: usize = 256;
+/// Most entries of any list that a node sends, and longest text in it; the rest is left out.
+const LIST_MAX: usize = 1000;
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// What is the same for all sessions of this process.
+#[derive(Debug, Clone)]
+pub struct Greeting {
+    /// Names this process.
+    pub control_plane_id: String,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The node said something.
+    Heard(Heard),
+    /// What is wanted may be something else now.
+    Wanted(Arc<Wanted>),
+    /// Time went by.
+    Tick,
+    /// The control plane goes away.
+    Stop,
+    /// A newer stream of the same node took over.
+    Replaced,
+}
+
+/// What to do about it.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Register the node under this id; its facts are there now.
+    Register(String),
+    /// Send this.
+    Send(Said),
+    /// Count an acknowledgement of a revision.
+    Acknowledged(Ack, u64),
+    /// End the stream.
+    End(End),
+}
+
+/// Why a stream ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// By us and in good order; the node connects anew at once.
+    Drained,
+    /// The node left on purpose.
+    Left,
+    /// The node was silent for too long.
+    Silent,
+    /// A newer stream took over.
+    Replaced,
+    /// The node broke the protocol.
+    Refused(&'static str),
+}
+
+impl End {
+    /// How it is counted.
+    pub fn counted(&self) -> StreamEnd {
+        match self {
+            End::Drained => StreamEnd::Drained,
+            End::Left => StreamEnd::Left,
+            End::Silent => StreamEnd::Lost,
+            End::Replaced => StreamEnd::Replaced,
+            End::Refused(_) => StreamEnd::Refused,
+        }
+    }
+}
+
+/// One node's stream.
+#[derive(Debug)]
+pub struct Session {
+    greeting: Greeting,
+    phase: Phase,
+    facts: Facts,
+    wanted: Arc<Wanted>,
+    /// Contents that are not sent to this node again.
+    refused: HashSet<Part>,
+    /// What `UpToDate` was said for.
+    confirmed: Option<Applied>,
+    next_update: u64,
+    heard_at: Instant,
+    heartbeat_at: Instant,
+    drain_at: Instant,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Waiting { until: Instant },
+    Idle,
+    Updating { id: u64, sent: Vec<Part>, revision: u64 },
+    Ended,
+}
+
+impl Session {
+    /// A stream that was just opened, and lives for `age` at most.
+    pub fn new(greeting: Greeting, wanted: Arc<Wanted>, age: Duration, now: Instant) -> Self {
+        Session {
+            greeting,
+            phase: Phase::Waiting { until: now + HELLO_WITHIN },
+            facts: Facts::default(),
+            wanted,
+            refused: HashSet::new(),
+            confirmed: None,
+            next_update: 1,
+            heard_at: now,
+            heartbeat_at: now + HEARTBEAT,
+            drain_at: now + age,
+        }
+    }
+
+    /// What the node said of itself up to now.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// When the next `Tick` has something to do.
+    pub fn next_tick(&self) -> Instant {
+        match self.phase {
+            Phase::Waiting { until } => until,
+            Phase::Idle | Phase::Updating { .. } | Phase::Ended => {
+                self.heartbeat_at.min(self.drain_at).min(self.heard_at + HEARTBEAT_LOST)
+            }
+        }
+    }
+
+    /// Takes an event.
+    pub fn on(&mut self, event: Event, now: Instant) -> Vec<Action> {
+        if matches!(self.phase, Phase::Ended) {
+            return Vec::new();
+        }
+        match event {
+            Event::Heard(heard) => {
+                self.heard_at = now;
+                self.on_heard(heard)
+            }
+            Event::Wanted(wanted) => {
+                self.wanted = wanted;
+                self.catch_up()
+            }
+            Event::Tick => self.on_tick(now),
+            Event::Stop => self.drain("shutting down"),
+            Event::Replaced => self.end(End::Replaced),
+        }
+    }
+
+    fn on_heard(&mut self, heard: Heard) -> Vec<Action> {
+        let is_waiting = matches!(self.phase, Phase::Waiting { .. });
+        match heard {
+            Heard::Hello(hello) if is_waiting => self.on_hello(hello),
+            Heard::Hello(_) => self.end(End::Refused("a stream has one Hello")),
+            _ if is_waiting => self.end(End::Refused("the first message must be Hello")),
+            Heard::Ack(ack) => self.on_ack(ack),
+            Heard::Heartbeat(beat) => self.on_heartbeat(beat),
+            Heard::Drain(_) => {
+                self.facts.drained = true;
+                self.end(End::Left)
+            }
+        }
+    }
+
+    fn on_hello(&mut self, hello: pb::Hello) -> Vec<Action> {
+        if let Some(fault) = hello_fault(&hello) {
+            return self.end(End::Refused(fault));
+        }
+        let quarantined: Vec<Quarantined> = hello.quarantined.iter().filter_map(read_quarantine).collect();
+        self.facts = Facts {
+            boot_id: hello.boot_id,
+            version: cut(hello.version),
+            data_address: cut(hello.data_address),
+            ops_address: cut(hello.ops_address),
+            applied: read_applied(hello.applied.as_ref()),
+            rejected: Vec::new(),
+            quarantined,
+            ..Facts::default()
+        };
+        // A quarantined content is sent again by nobody: the node would only put it aside again.
+        self.refused.extend(self.facts.quarantined.iter().map(|quarantined| quarantined.part));
+        self.reject(hello.rejected);
+        self.phase = Phase::Idle;
+        let welcome = pb::Welcome {
+            epoch: self.wanted.target.epoch,
+            control_plane_id: self.greeting.control_plane_id.clone(),
+            version: self.greeting.version.clone(),
+            heartbeat_ms: HEARTBEAT.as_millis() as u64,
+        };
+        let mut actions = vec![Action::Register(hello.node_id), Action::Send(Said::Welcome(welcome))];
+        actions.extend(self.catch_up());
+        actions
+    }
+
+    fn on_ack(&mut self, ack: pb::ConfigAck) -> Vec<Action> {
+        let Phase::Updating { id, sent, revision } = &mut self.phase else {
+            return self.end(End::Refused("nothing was to be acknowledged"));
+        };
+        if *id != ack.update_id {
+            return self.end(End::Refused("another update was to be acknowledged"));
+        }
+        let (sent, revision) = (std::mem::take(sent), *revision);
+        let result = ack.result();
+        self.phase = Phase::Idle;
+        self.facts.applied = read_applied(ack.applied.as_ref());
+        self.facts.warnings = read_violations(ack.warnings);
+        self.reject(ack.rejected);
+        let applied = &self.facts.applied;
+        // Whatever the node calls it: what was sent and does not run was refused. It would be sent for ever else.
+        let unapplied: Vec<Part> = sent
+            .into_iter()
+            .filter(|part| applied.catalog != Some(*part) && applied.keys != Some(*part))
+            .filter(|part| !self.refused.contains(part))
+            .collect();
+        for part in unapplied {
+            let message = "the node acknowledged this content without running it".to_owned();
+            let violations = vec![Finding { path: String::new(), message }];
+            self.refused.insert(part);
+            self.facts.rejected.push(Rejected { part, violations });
+        }
+        // What the node runs is not rejected any more.
+        let running = self.facts.applied;
+        self.facts.rejected.retain(|r| running.catalog != Some(r.part) && running.keys != Some(r.part));
+        let counted = match result {
+            pb::AckResult::Applied => Ack::Applied,
+            pb::AckResult::Rejected | pb::AckResult::Unspecified => Ack::Rejected,
+        };
+        let mut actions = vec![Action::Acknowledged(counted, revision)];
+        self.confirmed = Some(self.facts.applied);
+        actions.extend(self.catch_up());
+        actions
+    }
+
+    fn on_heartbeat(&mut self, beat: pb::NodeHeartbeat) -> Vec<Action> {
+        self.facts.open_channels = beat.open_channels.into_iter().take(LIST_MAX).map(cut).collect();
+        self.facts.open_channels.sort();
+        self.facts.in_flight = beat.in_flight;
+        if let Some(applied) = beat.applied {
+            self.facts.applied = read_applied(Some(&applied));
+        }
+        self.catch_up()
+    }
+
+    fn on_tick(&mut self, now: Instant) -> Vec<Action> {
+        if let Phase::Waiting { until } = self.phase {
+            return if now >= until { self.end(End::Silent) } else { Vec::new() };
+        }
+        if now.duration_since(self.heard_at) >= HEARTBEAT_LOST {
+            return self.end(End::Silent);
+        }
+        if now >= self.drain_at {
+            return self.drain("old stream");
+        }
+        if now < self.heartbeat_at {
+            return Vec::new();
+        }
+        self.heartbeat_at = now + HEARTBEAT;
+        let target = Some((&self.wanted.target).into());
+        vec![Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target }))]
+    }
+
+    fn drain(&mut self, reason: &str) -> Vec<Action> {
+        let drain = Said::Drain(pb::ServerDrain { reason: reason.to_owned() });
+        self.phase = Phase::Ended;
+        vec![Action::Send(drain), Action::End(End::Drained)]
+    }
+
+    fn end(&mut self, end: End) -> Vec<Action> {
+        self.phase = Phase::Ended;
+        vec![Action::End(end)]
+    }
+
+    /// Sends what the node should have and does not; nothing while it still works on something.
+    fn catch_up(&mut self) -> Vec<Action> {
+        if !matches!(self.phase, Phase::Idle) {
+            return Vec::new();
+        }
+        let Target { epoch, catalog, keys } = &self.wanted.target;
+        let applied = self.facts.applied;
+        // The versions of another epoch say nothing about those of this one.
+        let is_same_epoch = applied.epoch == *epoch;
+        let has = |part: Part, applied: Option<Part>| is_same_epoch && applied == Some(part);
+        let is_due = |part: Part, applied: Option<Part>| !has(part, applied) && !self.refused.contains(&part);
+        let new_catalog = catalog.as_ref().filter(|encoded| is_due(encoded.part, applied.catalog));
+        let new_keys = Some(keys).filter(|encoded| is_due(encoded.part, applied.keys));
+        if new_catalog.is_none() && new_keys.is_none() {
+            return self.confirm();
+        }
+        let id = self.next_update;
+        // The node's own content stands for a part that it is not sent because it refused it.
+        let stays = |part: Option<Part>, new: bool, applied: Option<Part>| {
+            if new || part.is_some_and(|part| has(part, applied)) { part } else { applied }
+        };
+        let catalog_part = stays(catalog.as_ref().map(|e| e.part), new_catalog.is_some(), applied.catalog);
+        let keys_part = stays(Some(keys.part), new_keys.is_some(), applied.keys);
+        let target = pb::Target {
+            epoch: *epoch,
+            catalog: catalog_part.map(Into::into),
+            keys: keys_part.map(Into::into),
+            live: None,
+            secrets: None,
+        };
+        let update = pb::ConfigUpdate {
+            update_id: id,
+            target: Some(target),
+            catalog_zstd: new_catalog.map(|encoded| encoded.packed.clone()).unwrap_or_default(),
+            keys_zstd: new_keys.map(|encoded| encoded.packed.clone()).unwrap_or_default(),
+        };
+        let sent = [new_catalog, new_keys].into_iter().flatten().map(|encoded| encoded.part).collect();
+        let revision = catalog_part.map_or(0, |part| part.version);
+        self.phase = Phase::Updating { id, sent, revision };
+        self.next_update += 1;
+        vec![Action::Send(Said::Update(update))]
+    }
+
+    /// Says once that the node runs what it should.
+    fn confirm(&mut self) -> Vec<Action> {
+        let target = &self.wanted.target;
+        let wanted = Applied {
+            epoch: target.epoch,
+            catalog: target.catalog.as_ref().map(|encoded| encoded.part),
+            keys: Some(target.keys.part),
+        };
+        if self.facts.applied != wanted || self.confirmed == Some(wanted) {
+            return Vec::new();
+        }
+        self.confirmed = Some(wanted);
+        vec![Action::Send(Said::UpToDate(pb::UpToDate { target: Some(target.into()) }))]
+    }
+
+    fn reject(&mut self, rejections: Vec<pb::Rejection>) {
+        for rejection in rejections.into_iter().take(LIST_MAX) {
+            let Some(part) = rejection.part.as_ref().and_then(Part::read) else { continue };
+            self.refused.insert(part);
+            self.facts.rejected.retain(|known| known.part != part);
+            let violations = read_violations(rejection.violations);
+            self.facts.rejected.push(Rejected { part, violations });
+        }
+    }
+}
+
+fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(|c| c.is_control())
+    };
+    if !is_name(&hello.node_id) {
+        Some("node_id must have 1 to 256 printable bytes")
+    } else if !is_name(&hello.boot_id) {
+        Some("boot_id must have 1 to 256 printable bytes")
+    } else {
+        None
+    }
+}
+
+fn read_applied(target: Option<&pb::Target>) -> Applied {
+    let Some(target) = target else { return Applied::default() };
+    Applied {
+        epoch: target.epoch,
+        catalog: target.catalog.as_ref().and_then(Part::read),
+        keys: target.keys.as_ref().and_then(Part::read),
+    }
+}
+
+fn read_quarantine(quarantine: &pb::Quarantine) -> Option<Quarantined> {
+    let part = Part::read(quarantine.part.as_ref()?)?;
+    Some(Quarantined { part, crashes: quarantine.crashes })
+}
+
+fn read_violations(violations: Vec<pb::Violation>) -> Vec<Finding> {
+    let kept = violations.into_iter().take(LIST_MAX);
+    kept.map(|v| Finding { path: cut(v.path), message: cut(v.message) }).collect()
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
+}

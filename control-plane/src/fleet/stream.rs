@@ -1,0 +1,164 @@
+//! One node's stream: awaits an event, asks the session, carries its actions out. It ends by the
+//! session's word, by the node's going, or with the process; it holds no lock while it waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::limits::{HEARTBEAT_LOST, STREAM_AGE, STREAM_AGE_JITTER};
+use common::pb::fleet as pb;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use super::session::{Action, End, Event, Greeting, Session};
+use crate::metrics::{Ack, StreamEnd};
+use crate::nodes::Connection;
+use crate::plane::Plane;
+use crate::revision::head::Wanted;
+
+/// Messages on their way to the transport: an update, and a heartbeat or a drain behind it.
+pub const QUEUE: usize = 4;
+
+/// The stream's ends.
+pub struct Stream {
+    /// What the services share.
+    pub plane: Arc<Plane>,
+    /// What the node says.
+    pub inbound: Streaming<pb::SyncRequest>,
+    /// What it is told.
+    pub outbound: mpsc::Sender<Result<pb::SyncResponse, Status>>,
+}
+
+/// When a stream is drained: at [`STREAM_AGE`], moved by up to [`STREAM_AGE_JITTER`] of it. `random` lies in 0..1.
+pub fn age(random: f64) -> Duration {
+    STREAM_AGE.mul_f64(1.0 + STREAM_AGE_JITTER * (2.0 * random - 1.0))
+}
+
+impl Stream {
+    /// Runs until the stream ends.
+    pub async fn run(mut self, greeting: Greeting, wanted: Subscription, stop: CancellationToken) {
+        let Subscription { mut changes, first } = wanted;
+        let mut session = Session::new(greeting, first, age(fastrand::f64()), Instant::now());
+        let mut connection: Option<Connection> = None;
+        loop {
+            let event = self.next(&mut changes, &session, connection.as_ref(), &stop).await;
+            let event = match event {
+                Ok(event) => event,
+                Err(()) => {
+                    self.plane.metrics.stream_ended(StreamEnd::Lost);
+                    return;
+                }
+            };
+            for action in session.on(event, Instant::now()) {
+                match action {
+                    Action::Register(id) => {
+                        connection = Some(self.plane.nodes.connect(&id, session.facts().clone()));
+                    }
+                    Action::Send(message) => {
+                        if !self.send(Ok(pb::SyncResponse { message: Some(message) })).await {
+                            self.plane.metrics.stream_ended(StreamEnd::Lost);
+                            return;
+                        }
+                    }
+                    Action::Acknowledged(ack, revision) => self.acknowledged(&session, ack, revision),
+                    Action::End(end) => {
+                        if let Some(connection) = &connection {
+                            connection.record(session.facts());
+                        }
+                        self.end(end).await;
+                        return;
+                    }
+                }
+            }
+            if let Some(connection) = &connection {
+                connection.record(session.facts());
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        changes: &mut watch::Receiver<Option<Arc<Wanted>>>,
+        session: &Session,
+        connection: Option<&Connection>,
+        stop: &CancellationToken,
+    ) -> Result<Event, ()> {
+        let replaced = async {
+            match connection {
+                Some(connection) => connection.replaced().cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Ok(Event::Stop),
+            () = replaced => Ok(Event::Replaced),
+            message = self.inbound.message() => match message {
+                Ok(Some(pb::SyncRequest { message: Some(heard) })) => Ok(Event::Heard(heard)),
+                // A message of a later version: it is alive, and that is all we understand.
+                Ok(Some(pb::SyncRequest { message: None })) => Ok(Event::Tick),
+                Ok(None) | Err(_) => Err(()),
+            },
+            Ok(()) = changes.changed() => {
+                let wanted = changes.borrow_and_update().clone();
+                Ok(wanted.map_or(Event::Tick, Event::Wanted))
+            }
+            () = sleep_until(session.next_tick()) => Ok(Event::Tick),
+        }
+    }
+
+    /// Waits for a transport that does not take the message no longer than for a silent node.
+    async fn send(&self, message: Result<pb::SyncResponse, Status>) -> bool {
+        matches!(timeout(HEARTBEAT_LOST, self.outbound.send(message)).await, Ok(Ok(())))
+    }
+
+    fn acknowledged(&self, session: &Session, ack: Ack, revision: u64) {
+        self.plane.metrics.acknowledged(ack);
+        if ack == Ack::Rejected {
+            let boot = &session.facts().boot_id;
+            tracing::warn!(revision, boot, "a node rejected an update with revision {revision}");
+        }
+    }
+
+    async fn end(&self, end: End) {
+        self.plane.metrics.stream_ended(end.counted());
+        let status = match end {
+            // A clean end: the node was told why, or it told us.
+            End::Drained | End::Left => return,
+            End::Silent => Status::deadline_exceeded("nothing was heard for too long"),
+            End::Replaced => Status::aborted("a newer stream of this node took over"),
+            End::Refused(reason) => Status::invalid_argument(reason),
+        };
+        // A transport that is stuck gets no farewell.
+        let _ = self.outbound.try_send(Err(status));
+    }
+}
+
+/// What is wanted, and a place to hear of changes that is not older than it.
+pub struct Subscription {
+    changes: watch::Receiver<Option<Arc<Wanted>>>,
+    first: Arc<Wanted>,
+}
+
+impl Subscription {
+    /// Subscribes, then reads, so that a change between the two is heard of (FR-005). `None` while
+    /// nothing was read from the store.
+    pub fn new(plane: &Plane) -> Option<Self> {
+        let mut changes = plane.head.subscribe();
+        let first = changes.borrow_and_update().clone()?;
+        Some(Subscription { changes, first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fr_013_streams_age_between_24_and_36_minutes() {
+        assert_eq!(age(0.0), Duration::from_secs(24 * 60));
+        assert_eq!(age(0.5), STREAM_AGE);
+        assert_eq!(age(1.0), Duration::from_secs(36 * 60));
+    }
+}

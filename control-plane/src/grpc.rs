@@ -1,0 +1,100 @@
+//! What the gRPC listeners answer: their services, message limits, health and reflection, behind the
+//! listener's token.
+
+pub mod auth;
+pub mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use common::limits::CATALOG_BYTES_MAX;
+use common::pb::{FILE_DESCRIPTOR_SET, admin as admin_pb, fleet as fleet_pb};
+use tonic::Status;
+use tonic::service::{Routes, RoutesBuilder};
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::admin::Admin;
+use crate::fleet::Fleet;
+use crate::plane::Plane;
+use auth::Token;
+
+/// A document that is too large is still read, so that it can be said how large it is.
+const ADMIN_MESSAGE_BYTES_MAX: usize = 2 * CATALOG_BYTES_MAX;
+/// A window of a busy node, and what a node says of itself.
+const FLEET_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The routes of the admin listener.
+pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, token: Token) -> Result<Router, ReflectionFault> {
+    let admin = Admin { plane: plane.clone() };
+    let catalog = admin_pb::catalog_service_server::CatalogServiceServer::new(admin.clone())
+        .max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
+    let mut routes = Routes::builder();
+    routes
+        .add_service(catalog)
+        .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
+        .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
+        .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
+        .add_service(admin_pb::status_service_server::StatusServiceServer::new(admin))
+        .add_service(health_service(health))
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?);
+    Ok(guarded(routes, token))
+}
+
+/// The routes of the fleet listener.
+pub fn fleet(fleet: Fleet, health: &HealthReporter, token: Token) -> Router {
+    let sync = fleet_pb::fleet_sync_server::FleetSyncServer::new(fleet.clone())
+        .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
+    let report = fleet_pb::fleet_report_server::FleetReportServer::new(fleet)
+        .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
+    let mut routes = Routes::builder();
+    routes.add_service(sync).add_service(report).add_service(health_service(health));
+    guarded(routes, token)
+}
+
+/// What a gRPC listener answers while nothing was read from the store. Never that a token is wrong:
+/// nodes would take that for an answer (FR-027).
+pub fn not_ready() -> Router {
+    Router::new().fallback(async || {
+        Status::unavailable("the control plane is not ready yet").into_http::<axum::body::Body>()
+    })
+}
+
+/// Both listeners say the same of their health.
+pub async fn set_health(health: &HealthReporter, serving: bool) {
+    let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
+    for service in [
+        "",
+        "sluice.admin.v1.CatalogService",
+        "sluice.admin.v1.ChainService",
+        "sluice.admin.v1.KeyService",
+        "sluice.admin.v1.NodeService",
+        "sluice.admin.v1.StatusService",
+        "sluice.fleet.v1.FleetSync",
+        "sluice.fleet.v1.FleetReport",
+    ] {
+        health.set_service_status(service, status).await;
+    }
+}
+
+/// Reflection could not read the protocol that was compiled in.
+pub type ReflectionFault = tonic_reflection::server::Error;
+
+fn reflection<'a>() -> tonic_reflection::server::Builder<'a> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+fn health_service(
+    health: &HealthReporter,
+) -> tonic_health::pb::health_server::HealthServer<tonic_health::server::HealthService> {
+    let service = tonic_health::server::HealthService::from_health_reporter(health.clone());
+    tonic_health::pb::health_server::HealthServer::new(service)
+}
+
+fn guarded(routes: RoutesBuilder, token: Token) -> Router {
+    routes.routes().into_axum_router().layer(from_fn_with_state(token, auth::require))
+}

@@ -1,0 +1,118 @@
+//! What runs by the clock. Each job takes no input, does the same when it runs twice, and says when it
+//! last succeeded.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::tasks::Tasks;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::error::Error;
+use crate::plane::Plane;
+
+/// Changes of other control planes are seen this soon.
+const HEAD_EVERY: Duration = Duration::from_secs(2);
+/// What is known of nodes is written this often.
+const NODES_EVERY: Duration = Duration::from_secs(1);
+const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
+
+const MINUTE_MS: u64 = 60 * 1000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+const DAY_MS: u64 = 24 * HOUR_MS;
+/// Counters are kept by ten seconds this long, then by the minute.
+const BY_MINUTE_AFTER_MS: u64 = 2 * HOUR_MS;
+/// From here on they are kept by the hour.
+const BY_HOUR_AFTER_MS: u64 = 2 * DAY_MS;
+/// A status page shows 90 days.
+const FORGOTTEN_AFTER_MS: u64 = 100 * DAY_MS;
+
+#[derive(Debug, Clone, Copy)]
+enum Job {
+    Head,
+    Nodes,
+    Rollup,
+}
+
+/// Starts all jobs.
+pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
+    for job in [Job::Head, Job::Nodes, Job::Rollup] {
+        let plane = plane.clone();
+        tasks.spawn(job.name(), |stop| async move {
+            let mut ticks = interval(job.period());
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut is_failing = false;
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = ticks.tick() => is_failing = job.step(&plane, is_failing).await,
+                }
+            }
+        });
+    }
+}
+
+impl Job {
+    fn name(self) -> &'static str {
+        match self {
+            Job::Head => "head",
+            Job::Nodes => "nodes",
+            Job::Rollup => "rollup",
+        }
+    }
+
+    fn period(self) -> Duration {
+        match self {
+            Job::Head => HEAD_EVERY,
+            Job::Nodes => NODES_EVERY,
+            Job::Rollup => ROLLUP_EVERY,
+        }
+    }
+
+    /// Runs once. Returns whether it failed; the first of several failures is logged.
+    async fn step(self, plane: &Plane, was_failing: bool) -> bool {
+        let name = self.name();
+        let done = match self {
+            Job::Head => plane.head.refresh(&plane.store).await,
+            Job::Nodes => keep_nodes(plane).await,
+            Job::Rollup => roll_up(plane).await,
+        };
+        match done {
+            Ok(()) => {
+                plane.metrics.job_succeeded(name, plane.clock.now_ms());
+                if was_failing {
+                    tracing::info!(job = name, "job {name} succeeds again");
+                }
+                false
+            }
+            Err(error) => {
+                plane.metrics.job_failed(name);
+                if !was_failing {
+                    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+                    tracing::warn!(job = name, %error, cause, "job {name} failed and is tried again");
+                }
+                true
+            }
+        }
+    }
+}
+
+/// Writes down what is known of nodes.
+pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
+    let nodes = plane.nodes.take_dirty();
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let kept = plane.store.upsert_nodes(&nodes).await;
+    if kept.is_err() {
+        plane.nodes.give_back(&nodes);
+    }
+    Ok(kept?)
+}
+
+async fn roll_up(plane: &Plane) -> Result<(), Error> {
+    let before = |age: u64| plane.clock.now_ms().saturating_sub(age);
+    plane.store.roll_up(before(BY_MINUTE_AFTER_MS), MINUTE_MS).await?;
+    plane.store.roll_up(before(BY_HOUR_AFTER_MS), HOUR_MS).await?;
+    Ok(plane.store.forget(before(FORGOTTEN_AFTER_MS)).await?)
+}

@@ -1,0 +1,161 @@
+//! One listener: accepts connections, with TLS or without, and ends all of them in bounded time,
+//! whatever their peers do (FR-017). What is answered is the door's matter.
+
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// A peer that went silently away is noticed after these two together.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+/// Accepting fails for a moment when file descriptors run out.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+const STREAMS_PER_CONNECTION: u32 = 1000;
+const WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// What a listener answers: one thing before it is opened, another one after.
+#[derive(Clone)]
+pub struct Door {
+    closed: Router,
+    open: Arc<OnceLock<Router>>,
+}
+
+impl Door {
+    /// A door that is closed.
+    pub fn closed(closed: Router) -> Self {
+        Door { closed, open: Arc::default() }
+    }
+
+    /// Opens it for all requests that come from now on. A second opening changes nothing.
+    pub fn open(&self, routes: Router) {
+        let _ = self.open.set(routes);
+    }
+
+    fn routes(&self) -> Router {
+        self.open.get().unwrap_or(&self.closed).clone()
+    }
+}
+
+/// What is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2 alone.
+    Grpc,
+    /// HTTP/1.1 or HTTP/2.
+    Http,
+}
+
+/// A listener that stands already.
+pub struct Listener {
+    /// The socket.
+    pub socket: TcpListener,
+    /// TLS, if it speaks that.
+    pub tls: Option<TlsAcceptor>,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// What is answered.
+    pub door: Door,
+}
+
+impl Listener {
+    /// Accepts until `stop`; then lets requests end for `grace`, and drops what is left.
+    pub async fn run(self, stop: CancellationToken, grace: Duration) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(_) = connections.join_next() => {}
+                accepted = self.socket.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let (tls, door) = (self.tls.clone(), self.door.clone());
+                        connections.spawn(serve(stream, tls, self.protocol, door, stop.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection could not be accepted");
+                        tokio::time::sleep(ACCEPT_AGAIN).await;
+                    }
+                }
+            }
+        }
+        drop(self.socket);
+        let all_ended = async { while connections.join_next().await.is_some() {} };
+        if timeout(grace, all_ended).await.is_err() {
+            tracing::info!(connections = connections.len(), "connections that did not end are dropped");
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    protocol: Protocol,
+    door: Door,
+    stop: CancellationToken,
+) {
+    // Small frames go out at once.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "TCP_NODELAY could not be set");
+    }
+    match tls {
+        None => answer(stream, protocol, door, stop).await,
+        Some(tls) => match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, protocol, door, stop).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        },
+    }
+}
+
+async fn answer<S>(stream: S, protocol: Protocol, door: Door, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_ANSWERED_WITHIN)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES);
+    let builder = match protocol {
+        Protocol::Grpc => builder.http2_only(),
+        Protocol::Http => builder,
+    };
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let routes = door.routes();
+        async move {
+            Ok::<Response, Infallible>(routes.oneshot(request).await.unwrap_or_else(|never| match never {}))
+        }
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(error, "a connection ended badly");
+    }
+}

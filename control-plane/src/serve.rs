@@ -1,0 +1,248 @@
+//! Puts the parts together, runs them, and ends them in order and in bounded time (FR-017): not ready,
+//! streams drained, listeners closed, jobs ended, nodes written down, store closed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::backoff::full_jitter;
+use common::clock::Clock;
+use common::listen::listen_json;
+use common::tasks::Tasks;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic_health::server::HealthReporter;
+
+use crate::config::Config;
+use crate::fleet::Fleet;
+use crate::folder::{Folder, FolderFault};
+use crate::grpc::auth::Token;
+use crate::http::Ready;
+use crate::listener::{Door, Listener, Protocol};
+use crate::metrics::Metrics;
+use crate::nodes::Nodes;
+use crate::plane::Plane;
+use crate::revision::head::Head;
+use crate::store::{Store, StoreError};
+use crate::tls::TlsFault;
+use crate::{error, grpc, http, jobs, tls};
+
+/// Streams say goodbye within this time.
+const STREAMS_END_WITHIN: Duration = Duration::from_secs(3);
+/// Requests that are being answered get this long, then their connections are dropped.
+const REQUESTS_END_WITHIN: Duration = Duration::from_secs(3);
+const JOBS_END_WITHIN: Duration = Duration::from_secs(2);
+const STORE_CLOSES_WITHIN: Duration = Duration::from_secs(3);
+/// A database that is away at the start is tried again, at first after this long, …
+const STORE_AGAIN: Duration = Duration::from_millis(250);
+/// … and at last after this.
+const STORE_AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Where the listeners stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// gRPC for operators.
+    pub admin: SocketAddr,
+    /// gRPC for nodes.
+    pub fleet: SocketAddr,
+    /// The page, `/api` and the probes.
+    pub http: SocketAddr,
+}
+
+/// Why the control plane did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderFault),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsFault),
+    /// An address is taken, or not ours.
+    #[error("cannot listen on {address} for {name}")]
+    Listen {
+        /// The listener.
+        name: &'static str,
+        /// Where it was to stand.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is wanted cannot be read.
+    #[error(transparent)]
+    Head(#[from] error::Error),
+    /// The compiled-in protocol cannot be reflected.
+    #[error(transparent)]
+    Reflection(#[from] grpc::ReflectionFault),
+}
+
+/// Runs a control plane until `shutdown`.
+pub async fn serve(config: Config, shutdown: CancellationToken) -> Result<(), ServeError> {
+    serve_with(config, shutdown, |_| {}).await
+}
+
+/// As [`serve`]; calls `on_ready` once everything is answered.
+pub async fn serve_with(
+    config: Config,
+    shutdown: CancellationToken,
+    on_ready: impl FnOnce(Addresses),
+) -> Result<(), ServeError> {
+    let folder = Folder::open(&config.data_dir)?;
+    folder.remove("listen.json")?;
+    let admin_token = Token::new("admin", &folder.token("admin.token")?);
+    let node_token = Token::new("node", &folder.token("node.token")?);
+    let ready = Ready::default();
+    let listeners = Listeners::bind(&config, &ready).await?;
+    let addresses = listeners.addresses;
+    let Addresses { admin, fleet, http } = addresses;
+    folder.write("listen.json", &listen_json(&[("admin", admin), ("fleet", fleet), ("http", http)]))?;
+    tracing::info!(%admin, %fleet, %http, "listening: admin {admin}, fleet {fleet}, http {http}");
+
+    let doors = listeners.doors.clone();
+    let listening = Tasks::new();
+    listeners.start(&listening);
+    let opened = tokio::select! {
+        () = shutdown.cancelled() => None,
+        opened = Running::open(&config, &folder) => Some(opened?),
+    };
+    let Some(running) = opened else {
+        listening.stop(REQUESTS_END_WITHIN * 2).await;
+        return Ok(());
+    };
+    let Running { plane, health, jobs } = &running;
+    let asked = (!http.ip().to_canonical().is_loopback()).then(|| admin_token.clone());
+    let [admin_door, fleet_door, http_door] = doors;
+    admin_door.open(grpc::admin(plane, health, admin_token)?);
+    fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, node_token));
+    http_door.open(http::routes(plane, ready.clone(), asked));
+    jobs::start(plane, jobs);
+    grpc::set_health(health, true).await;
+    ready.set(true);
+    tracing::info!("control plane ready");
+    on_ready(addresses);
+
+    shutdown.cancelled().await;
+    tracing::info!("control plane shutting down");
+    ready.set(false);
+    grpc::set_health(health, false).await;
+    running.stop(listening).await;
+    folder.remove("listen.json")?;
+    tracing::info!("control plane ended");
+    Ok(())
+}
+
+struct Listeners {
+    listeners: [Listener; 3],
+    doors: [Door; 3],
+    addresses: Addresses,
+}
+
+impl Listeners {
+    async fn bind(config: &Config, ready: &Ready) -> Result<Self, ServeError> {
+        let grpc_tls = config.tls.as_ref().map(|files| tls::acceptor(files, Protocol::Grpc)).transpose()?;
+        let http_tls = config.tls.as_ref().map(|files| tls::acceptor(files, Protocol::Http)).transpose()?;
+        let (admin, admin_at) = bind("admin", config.admin_listen).await?;
+        let (fleet, fleet_at) = bind("fleet", config.fleet_listen).await?;
+        let (http, http_at) = bind("http", config.http_listen).await?;
+        let doors = [
+            Door::closed(grpc::not_ready()),
+            Door::closed(grpc::not_ready()),
+            Door::closed(http::not_ready(ready.clone())),
+        ];
+        let [admin_door, fleet_door, http_door] = doors.clone();
+        let grpc = |socket, door| Listener { socket, tls: grpc_tls.clone(), protocol: Protocol::Grpc, door };
+        let listeners = [
+            grpc(admin, admin_door),
+            grpc(fleet, fleet_door),
+            Listener { socket: http, tls: http_tls, protocol: Protocol::Http, door: http_door },
+        ];
+        let addresses = Addresses { admin: admin_at, fleet: fleet_at, http: http_at };
+        Ok(Listeners { listeners, doors, addresses })
+    }
+
+    fn start(self, tasks: &Tasks) {
+        for listener in self.listeners {
+            tasks.spawn("listener", |stop| listener.run(stop, REQUESTS_END_WITHIN));
+        }
+    }
+}
+
+async fn bind(name: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let bound = async {
+        let socket = TcpListener::bind(address).await?;
+        let at = socket.local_addr()?;
+        Ok((socket, at))
+    };
+    bound.await.map_err(|source| ServeError::Listen { name, address, source })
+}
+
+struct Running {
+    plane: Arc<Plane>,
+    health: HealthReporter,
+    jobs: Tasks,
+}
+
+impl Running {
+    async fn open(config: &Config, folder: &Folder) -> Result<Self, ServeError> {
+        let clock = Clock::system();
+        let store = open_store(config, folder, &clock).await?;
+        let nodes = Nodes::new(clock.clone());
+        nodes.remember(store.nodes().await?);
+        let head = Head::unread();
+        head.refresh(&store).await?;
+        let plane = Plane {
+            store,
+            head,
+            nodes,
+            metrics: Metrics::new(),
+            clock,
+            streams: Tasks::new(),
+            counted: watch::Sender::new(0),
+        };
+        Ok(Running { plane: Arc::new(plane), health: HealthReporter::new(), jobs: Tasks::new() })
+    }
+
+    async fn stop(&self, listening: Tasks) {
+        let plane = &self.plane;
+        if !plane.streams.stop(STREAMS_END_WITHIN).await {
+            tracing::info!("some streams did not take a goodbye");
+        }
+        listening.stop(REQUESTS_END_WITHIN * 2).await;
+        self.jobs.stop(JOBS_END_WITHIN).await;
+        let closing = async {
+            if let Err(error) = jobs::keep_nodes(plane).await {
+                tracing::warn!(%error, "what is known of nodes was not written down");
+            }
+            plane.store.close().await;
+        };
+        if timeout(STORE_CLOSES_WITHIN, closing).await.is_err() {
+            tracing::warn!("the store did not close in time");
+        }
+    }
+}
+
+/// Opens the store. A database server that is away is waited for; any other fault ends the start.
+async fn open_store(config: &Config, folder: &Folder, clock: &Clock) -> Result<Store, StoreError> {
+    let Some(url) = &config.database_url else {
+        return Store::open_sqlite(folder.path(), clock.now_ms()).await;
+    };
+    let mut attempt = 0;
+    loop {
+        match Store::open_postgres(url.expose(), clock.now_ms()).await {
+            Err(error) if error.is_away() => {
+                tracing::warn!(%error, "the database is away and is tried again");
+                let pause = full_jitter(attempt, STORE_AGAIN, STORE_AGAIN_MAX, fastrand::f64());
+                sleep(STORE_AGAIN + pause).await;
+                attempt += 1;
+            }
+            opened => return opened,
+        }
+    }
+}
