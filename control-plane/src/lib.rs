@@ -17,7 +17,7 @@ mod keys;
 mod listener;
 mod metrics;
 mod nodes;
-mod observed;
+pub mod observed;
 mod page;
 mod plane;
 mod revision;
