@@ -4,6 +4,8 @@
 //!
 //! [`Status`] is also the JSON of `/api/v1/status` and of `sluice status -o json`.
 
+#[cfg(test)]
+pub(crate) mod fixture;
 pub(crate) mod look;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -145,3 +145,65 @@ fn channel(status: ChannelStatus) -> pb::ChannelStatus {
         open_on: status.open_on,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+    use crate::observed::fixture::Fixture;
+
+    const BOUND: Duration = Duration::from_secs(20);
+
+    async fn watch(fixture: &Fixture) -> ReceiverStream<Result<pb::WatchStatusResponse, tonic::Status>> {
+        let admin = Admin { plane: fixture.plane.clone() };
+        let request = pb::WatchStatusRequest { window_seconds: 0, model: "gpt-4o".to_owned() };
+        admin.watch_status(Request::new(request)).await.unwrap().into_inner()
+    }
+
+    async fn next(stream: &mut ReceiverStream<Result<pb::WatchStatusResponse, tonic::Status>>) -> pb::Status {
+        timeout(BOUND, stream.next()).await.unwrap().unwrap().unwrap().status.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_watch_shows_the_numbers_at_once_and_again_when_they_change() {
+        let fixture = Fixture::with_catalog().await;
+        let mut stream = watch(&fixture).await;
+        let first = next(&mut stream).await;
+        assert_eq!((first.window_seconds, first.revision, first.models[0].success_rate), (3600, 1, None));
+
+        fixture.count(1, 8, &[("direct", "ok", 3), ("reseller", "timeout", 1)], &[("served", 3)]).await;
+        fixture.plane.counted.send_modify(|windows| *windows += 1);
+        let counted = next(&mut stream).await;
+        assert_eq!((counted.models[0].served, counted.models[0].success_rate), (3, Some(1.0)));
+        let reseller = &counted.models[0].channels[0];
+        assert_eq!(
+            (reseller.channel.as_str(), reseller.failed, reseller.success_rate),
+            ("reseller", 1, Some(0.0))
+        );
+
+        let _node = fixture.connect("node-a", &["reseller"]);
+        let opened = next(&mut stream).await;
+        assert_eq!(
+            (opened.channels[1].open_on.as_slice(), opened.nodes_connected),
+            (&["node-a".to_owned()][..], 1)
+        );
+
+        assert!(fixture.plane.streams.stop(BOUND).await);
+        assert!(timeout(BOUND, stream.next()).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_model_that_is_not_there_ends_a_watch_as_it_ends_a_call() {
+        let fixture = Fixture::with_catalog().await;
+        let admin = Admin { plane: fixture.plane.clone() };
+        let ask = pb::GetStatusRequest { window_seconds: 0, model: "gpt-40".to_owned() };
+        let refused = admin.get_status(Request::new(ask)).await.unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::NotFound);
+        let ask = pb::WatchStatusRequest { window_seconds: 0, model: "gpt-40".to_owned() };
+        let mut stream = admin.watch_status(Request::new(ask)).await.unwrap().into_inner();
+        let refused = timeout(BOUND, stream.next()).await.unwrap().unwrap().unwrap_err();
+        assert!(refused.message().contains("did you mean \"gpt-4o\"?"), "{refused}");
+    }
+}

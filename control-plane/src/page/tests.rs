@@ -1,46 +1,13 @@
 //! The page and the API through the router, over a store with counts in it.
 
-use std::collections::BTreeMap;
-
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use common::clock::Clock;
-use common::tasks::Tasks;
-use common::window::Counts;
-use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::metrics::Metrics;
-use crate::nodes::{Connection, Facts, Nodes};
-use crate::revision::head::Head;
-use crate::revision::{self, Apply};
-use crate::store::Store;
-use crate::store::rows::Claim;
+use crate::observed::fixture::{Fixture, NOW_MS};
 
-const NOW_MS: u64 = 1_796_046_279_000;
 const HOSTILE: &str = "<script>alert(1)</script>";
-
-const CATALOG: &str = r#"
-    [channels.direct]
-    dialects = ["openai-chat"]
-    base_url = "https://direct.example/v1"
-    credential = "env:KEY"
-    [channels.reseller]
-    dialects = ["openai-chat"]
-    base_url = "https://reseller.example/v1"
-    credential = "env:KEY"
-    [models."gpt-4o"]
-    routes = [
-      { channel = "direct", upstream_model = "gpt-4o", cost = { input = "2.50", output = "10.00" } },
-      { channel = "reseller", upstream_model = "gpt-4o", cost = { input = "2.00", output = "8.00" } },
-    ]
-"#;
-
-struct Fixture {
-    plane: Arc<Plane>,
-    _dir: tempfile::TempDir,
-}
 
 struct Answer {
     status: StatusCode,
@@ -54,69 +21,12 @@ impl Answer {
     }
 }
 
-impl Fixture {
-    /// A control plane that has just been started.
-    async fn unread() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let clock = Clock::manual(NOW_MS);
-        let plane = Plane {
-            store: Store::open_sqlite(dir.path(), NOW_MS).await.unwrap(),
-            head: Head::unread(),
-            nodes: Nodes::new(clock.clone()),
-            metrics: Metrics::new(),
-            clock,
-            streams: Tasks::new(),
-            counted: watch::Sender::new(0),
-        };
-        Fixture { plane: Arc::new(plane), _dir: dir }
-    }
-
-    /// The same with a catalog.
-    async fn with_catalog() -> Self {
-        let fixture = Fixture::unread().await;
-        let ask = Apply { document: CATALOG.as_bytes(), expected: None, message: "", author: "admin" };
-        revision::apply(&fixture.plane, ask).await.unwrap();
-        fixture
-    }
-
-    /// Counts a window that ended so long ago.
-    async fn count(
-        &self,
-        seq: u64,
-        seconds_ago: u64,
-        attempts: &[(&str, &str, u64)],
-        requests: &[(&str, u64)],
-    ) {
-        let model = "gpt-4o".to_owned();
-        let attempts =
-            attempts.iter().map(|(c, end, n)| ((model.clone(), (*c).to_owned(), (*end).to_owned()), *n));
-        let requests = requests.iter().map(|(outcome, n)| ((model.clone(), (*outcome).to_owned()), *n));
-        let counts = Counts { attempts: attempts.collect(), requests: BTreeMap::from_iter(requests) };
-        let claim = Claim {
-            node_id: "node-a".to_owned(),
-            boot_id: "boot".to_owned(),
-            first_seq: seq,
-            last_seq: seq,
-            until_ms: NOW_MS - seconds_ago * 1000,
-            counts,
-            totals: None,
-            acknowledged_through: seq - 1,
-        };
-        self.plane.store.claim(&claim).await.unwrap();
-    }
-
-    fn connect(&self, id: &str, open: &[&str]) -> Connection {
-        let open_channels = open.iter().map(|channel| (*channel).to_owned()).collect();
-        self.plane.nodes.connect(id, Facts { open_channels, in_flight: 7, ..Facts::default() })
-    }
-
-    async fn get(&self, path: &str) -> Answer {
-        let request = Request::get(path).body(Body::empty()).unwrap();
-        let response = routes(self.plane.clone()).oneshot(request).await.unwrap();
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
-        Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
-    }
+async fn get(fixture: &Fixture, path: &str) -> Answer {
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    let response = routes(fixture.plane.clone()).oneshot(request).await.unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
 }
 
 /// A page with a good last hour on one channel, and a bad one the day before.
@@ -133,9 +43,9 @@ async fn busy() -> Fixture {
 async fn the_page_shows_both_rates_over_three_spans_with_counts_and_age() {
     let fixture = busy().await;
     let _node = fixture.connect("node-a", &["reseller"]);
-    let page = fixture.get("/").await;
+    let page = get(&fixture, "/").await;
     assert_eq!(page.status, StatusCode::OK);
-    let html = page.body;
+    let html = page.body.replace("</small>\n", "</small>");
     for shown in [
         "99.09 %<small>109 served, 1 failed</small>",
         "100 %<small>10 served, 0 failed</small>",
@@ -149,7 +59,6 @@ async fn the_page_shows_both_rates_over_three_spans_with_counts_and_age() {
         "<th scope=\"row\">node-a</th>",
         "none, should run 1",
     ] {
-        let html = html.replace("</small>\n", "</small>").replace("</strong>\n", "</strong>\n");
         assert!(html.contains(shown), "{shown} is not in\n{html}");
     }
 }
@@ -157,7 +66,7 @@ async fn the_page_shows_both_rates_over_three_spans_with_counts_and_age() {
 #[tokio::test]
 async fn no_data_is_said_and_never_shown_as_100_percent() {
     let fixture = Fixture::with_catalog().await;
-    let html = fixture.get("/").await.body;
+    let html = get(&fixture, "/").await.body;
     assert!(!html.contains('%'), "{html}");
     // Requests, two channels of the model, two channels of all: each over three spans.
     assert_eq!(html.matches("<td class=\"none\">no data</td>").count(), 15);
@@ -165,7 +74,7 @@ async fn no_data_is_said_and_never_shown_as_100_percent() {
     assert!(html.contains("No breaker is open."));
     let empty = Fixture::unread().await;
     empty.plane.head.refresh(&empty.plane.store).await.unwrap();
-    let html = empty.get("/").await.body;
+    let html = get(&empty, "/").await.body;
     assert!(html.contains("The catalog has no models yet.") && html.contains("none yet"), "{html}");
 }
 
@@ -173,7 +82,7 @@ async fn no_data_is_said_and_never_shown_as_100_percent() {
 async fn names_from_outside_cannot_become_markup() {
     let fixture = busy().await;
     let _node = fixture.connect(HOSTILE, &[HOSTILE, "reseller"]);
-    let html = fixture.get("/").await.body;
+    let html = get(&fixture, "/").await.body;
     assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
 }
 
@@ -181,7 +90,7 @@ async fn names_from_outside_cannot_become_markup() {
 async fn the_page_needs_no_script_and_no_style_but_its_own_and_says_so_to_the_browser() {
     let fixture = busy().await;
     for path in ["/", "/api/v1/status", "/assets/sluice.css", "/assets/sluice.svg"] {
-        let answer = fixture.get(path).await;
+        let answer = get(&fixture, path).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
         assert!(
@@ -190,16 +99,16 @@ async fn the_page_needs_no_script_and_no_style_but_its_own_and_says_so_to_the_br
         );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
     }
-    let html = fixture.get("/").await.body;
+    let html = get(&fixture, "/").await.body;
     assert!(!html.contains("style=") && !html.contains("<style") && !html.contains("<script"));
     assert!(
         html.contains("href=\"/assets/sluice.css\"")
             && html.starts_with("<!doctype html>\n<html lang=\"en\">")
     );
-    let css = fixture.get("/assets/sluice.css").await;
+    let css = get(&fixture, "/assets/sluice.css").await;
     assert_eq!(css.headers["content-type"], "text/css; charset=utf-8");
     assert!(css.body.contains("prefers-color-scheme: dark"));
-    assert_eq!(fixture.get("/").await.headers["cache-control"], "no-store");
+    assert_eq!(get(&fixture, "/").await.headers["cache-control"], "no-store");
 }
 
 #[tokio::test]
@@ -208,17 +117,17 @@ async fn the_page_loads_itself_anew_only_when_asked_and_not_too_often() {
     let is_refreshed = |html: &str, seconds: &str| {
         html.contains(&format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">"))
     };
-    assert!(!fixture.get("/").await.body.contains("http-equiv"));
-    assert!(is_refreshed(&fixture.get("/?refresh=15").await.body, "15"));
-    assert!(is_refreshed(&fixture.get("/?refresh=0").await.body, "5"));
-    assert!(!fixture.get("/?refresh=x").await.body.contains("http-equiv"));
+    assert!(!get(&fixture, "/").await.body.contains("http-equiv"));
+    assert!(is_refreshed(&get(&fixture, "/?refresh=15").await.body, "15"));
+    assert!(is_refreshed(&get(&fixture, "/?refresh=0").await.body, "5"));
+    assert!(!get(&fixture, "/?refresh=x").await.body.contains("http-equiv"));
 }
 
 #[tokio::test]
 async fn the_api_answers_with_the_status_of_a_window_and_a_model() {
     let fixture = busy().await;
     let _node = fixture.connect("node-a", &["reseller"]);
-    let json = fixture.get("/api/v1/status?window=24h&model=gpt-4o").await.json();
+    let json = get(&fixture, "/api/v1/status?window=24h&model=gpt-4o").await.json();
     assert_eq!((&json["window_seconds"], &json["revision"]), (&86_400.into(), &1.into()));
     assert_eq!((&json["at_ms"], &json["data_until_ms"]), (&NOW_MS.into(), &(NOW_MS - 8000).into()));
     let model = &json["models"][0];
@@ -232,7 +141,7 @@ async fn the_api_answers_with_the_status_of_a_window_and_a_model() {
     assert_eq!(reseller["classes"], serde_json::json!({"connect": 1, "overloaded": 3}));
     assert_eq!(reseller["open_on"], serde_json::json!(["node-a"]));
 
-    let hour = fixture.get("/api/v1/status").await.json();
+    let hour = get(&fixture, "/api/v1/status").await.json();
     assert_eq!((&hour["window_seconds"], &hour["models"][0]["served"]), (&3600.into(), &10.into()));
     assert_eq!(hour["models"][0]["channels"][0]["success_rate"], serde_json::Value::Null);
 }
@@ -247,7 +156,7 @@ async fn the_api_says_what_is_wrong_with_a_question() {
         ("/api/v1/status?model=gpt-40", 404, "did you mean \"gpt-4o\"?"),
     ];
     for (path, status, text) in table {
-        let answer = fixture.get(path).await;
+        let answer = get(&fixture, path).await;
         assert_eq!(answer.status.as_u16(), status, "{path}");
         let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(message.contains(text), "{path}: {message}");
@@ -257,10 +166,10 @@ async fn the_api_says_what_is_wrong_with_a_question() {
 #[tokio::test]
 async fn before_anything_was_read_both_say_that_they_are_not_ready() {
     let fixture = Fixture::unread().await;
-    let page = fixture.get("/").await;
+    let page = get(&fixture, "/").await;
     assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(page.body.contains("not ready yet"), "{}", page.body);
-    let api = fixture.get("/api/v1/status").await;
+    let api = get(&fixture, "/api/v1/status").await;
     assert_eq!(api.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(api.json()["error"]["code"], "unavailable");
 }

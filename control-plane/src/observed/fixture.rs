@@ -1,0 +1,98 @@
+//! A control plane over a store of its own, with a catalog and counts in it, for tests.
+
+use std::sync::Arc;
+
+use common::clock::Clock;
+use common::tasks::Tasks;
+use common::window::Counts;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::nodes::{Connection, Facts, Nodes};
+use crate::plane::Plane;
+use crate::revision::head::Head;
+use crate::revision::{self, Apply};
+use crate::store::Store;
+use crate::store::rows::Claim;
+
+/// What its clock says.
+pub const NOW_MS: u64 = 1_796_046_279_000;
+
+const CATALOG: &str = r#"
+    [channels.direct]
+    dialects = ["openai-chat"]
+    base_url = "https://direct.example/v1"
+    credential = "env:KEY"
+    [channels.reseller]
+    dialects = ["openai-chat"]
+    base_url = "https://reseller.example/v1"
+    credential = "env:KEY"
+    [models."gpt-4o"]
+    routes = [
+      { channel = "direct", upstream_model = "gpt-4o", cost = { input = "2.50", output = "10.00" } },
+      { channel = "reseller", upstream_model = "gpt-4o", cost = { input = "2.00", output = "8.00" } },
+    ]
+"#;
+
+/// A control plane and the folder that it keeps things in.
+pub struct Fixture {
+    pub plane: Arc<Plane>,
+    _dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// A control plane that has just been started.
+    pub async fn unread() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(NOW_MS);
+        let plane = Plane {
+            store: Store::open_sqlite(dir.path(), NOW_MS).await.unwrap(),
+            head: Head::unread(),
+            nodes: Nodes::new(clock.clone()),
+            metrics: Metrics::new(),
+            clock,
+            streams: Tasks::new(),
+            counted: watch::Sender::new(0),
+        };
+        Fixture { plane: Arc::new(plane), _dir: dir }
+    }
+
+    /// The same with a catalog.
+    pub async fn with_catalog() -> Self {
+        let fixture = Fixture::unread().await;
+        let ask = Apply { document: CATALOG.as_bytes(), expected: None, message: "", author: "admin" };
+        revision::apply(&fixture.plane, ask).await.unwrap();
+        fixture
+    }
+
+    /// Counts a window that ended so long ago.
+    pub async fn count(
+        &self,
+        seq: u64,
+        seconds_ago: u64,
+        attempts: &[(&str, &str, u64)],
+        requests: &[(&str, u64)],
+    ) {
+        let model = "gpt-4o".to_owned();
+        let attempts =
+            attempts.iter().map(|(c, end, n)| ((model.clone(), (*c).to_owned(), (*end).to_owned()), *n));
+        let requests = requests.iter().map(|(outcome, n)| ((model.clone(), (*outcome).to_owned()), *n));
+        let counts = Counts { attempts: attempts.collect(), requests: requests.collect() };
+        let claim = Claim {
+            node_id: "node-a".to_owned(),
+            boot_id: "boot".to_owned(),
+            first_seq: seq,
+            last_seq: seq,
+            until_ms: NOW_MS - seconds_ago * 1000,
+            counts,
+            totals: None,
+            acknowledged_through: seq - 1,
+        };
+        self.plane.store.claim(&claim).await.unwrap();
+    }
+
+    pub fn connect(&self, id: &str, open: &[&str]) -> Connection {
+        let open_channels = open.iter().map(|channel| (*channel).to_owned()).collect();
+        self.plane.nodes.connect(id, Facts { open_channels, in_flight: 7, ..Facts::default() })
+    }
+}
