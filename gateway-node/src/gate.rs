@@ -199,12 +199,9 @@ impl Gate {
                 }
                 Committed { held: self.held, tap, whole: false, flow }
             }
-            Shape::Whole | Shape::Unknown => Committed {
-                held: self.held,
-                tap: Tap::of_whole(),
-                whole: self.is_over,
-                flow: Flow::Pass,
-            },
+            Shape::Whole | Shape::Unknown => {
+                Committed { held: self.held, tap: Tap::of_whole(), whole: self.is_over, flow: Flow::Pass }
+            }
         }
     }
 

@@ -233,13 +233,11 @@ fn find_error(document: &Value) -> Option<Parts> {
     if let Some(detail) = map.get("detail").filter(|detail| is_something(detail)) {
         return Some(Parts::of_detail(detail));
     }
-    let errors = map.get("errors").filter(|errors| errors.as_array().is_some_and(|items| !items.is_empty()));
-    let foreign = match errors {
-        Some(errors) => Parts::of(errors, None),
-        None if map.contains_key("message") => Parts::of_map(map),
-        None => return None,
-    };
-    Some(Parts { shape: Shape::Foreign, ..foreign })
+    // Cloudflare's own list.
+    if let Some(errors) = map.get("errors").filter(|errors| errors.is_array() && is_something(errors)) {
+        return Some(Parts::of(errors, None));
+    }
+    map.contains_key("message").then(|| Parts { shape: Shape::Foreign, ..Parts::of_map(map) })
 }
 
 /// An error member of a chunk, also where choices stand beside it.
