@@ -1,1 +1,15 @@
-//! x
+//! The fleet from outside: real processes, real sockets, simulated providers. One file per question;
+//! each test has a fleet of its own.
+
+mod auth;
+mod catalog;
+mod control_plane_down;
+mod counters;
+mod database;
+mod hot_swap;
+mod nodes;
+mod requests;
+mod restart;
+mod shutdown;
+mod status;
+mod traffic;

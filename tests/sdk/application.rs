@@ -26,7 +26,8 @@ pub struct Stage {
 
 impl Stage {
     pub async fn new(language: Language) -> anyhow::Result<Self> {
-        let providers = [Provider::start("p1").await?, Provider::start("p2").await?, Provider::start("p3").await?];
+        let providers =
+            [Provider::start("p1").await?, Provider::start("p2").await?, Provider::start("p3").await?];
         let fleet = Fleet::with_catalog(1, &catalog(&providers)).await?;
         Ok(Stage { fleet, providers, language })
     }
@@ -78,8 +79,12 @@ impl Stage {
         ensure!(calls.len() == before + 1, "asked {} times: {result}", calls.len() - before);
         let call = calls.last().context("a call")?;
         let name = self.providers[provider].name();
-        let asked =
-            Asked { provider: name.to_owned(), number: call.number, model: call.model.clone(), stream: call.stream };
+        let asked = Asked {
+            provider: name.to_owned(),
+            number: call.number,
+            model: call.model.clone(),
+            stream: call.stream,
+        };
         ensure!(result["id"] == call.answer_id(name), "{result}");
         ensure!(result["text"] == healthy_text(&asked), "{result}");
         ensure!(result["finish"] == "stop", "{result}");
@@ -101,7 +106,9 @@ impl Stage {
         ensure!(answer.header("x-sluice-attempts") == attempts.to_string(), "{:?}", answer.headers);
         ensure!(answer.header("x-sluice-revision") == "1", "{:?}", answer.headers);
         ensure!(answer.header("x-request-id") != "req_upstream", "{:?}", answer.headers);
-        for hidden in ["set-cookie", "openai-organization", "x-ratelimit-remaining-requests", "x-should-retry"] {
+        for hidden in
+            ["set-cookie", "openai-organization", "x-ratelimit-remaining-requests", "x-should-retry"]
+        {
             ensure!(answer.header(hidden).is_empty(), "{hidden} of the upstream came through");
         }
         Ok(())

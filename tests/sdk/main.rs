@@ -154,8 +154,8 @@ async fn rate_limited(language: Language) -> anyhow::Result<()> {
     healed?;
     let result = result?;
     assert!(result["error"].is_null(), "{result}");
-    let waited = stage.providers[0].calls().last().zip(stage.providers[0].calls().first());
-    let waited = waited.map(|(last, first)| last.at - first.at).unwrap_or_default();
+    let calls = stage.providers[0].calls();
+    let waited = calls.last().zip(calls.first()).map(|(last, first)| last.at - first.at).unwrap_or_default();
     assert!(waited >= std::time::Duration::from_millis(1900), "came back after {waited:?}");
     assert_eq!(stage.call_counts(), [2, 1, 1]);
     stage.finish()

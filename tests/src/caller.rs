@@ -38,8 +38,10 @@ pub enum Outcome {
     Served,
     /// An error because the upstreams failed.
     Exhausted,
-    /// A good beginning, then our error frame or a broken connection.
+    /// A good beginning, then our error frame.
     Cut,
+    /// A good beginning, then the connection broke: nobody said what became of it.
+    Broken,
     /// An error that the request deserved.
     BadRequest,
     /// A refusal before any channel was asked.
@@ -85,7 +87,8 @@ impl Answer {
     pub fn outcome(&self) -> Outcome {
         let has_error_frame = || self.text().contains("\"upstream_stream_error\"");
         match self.status {
-            200 if self.broke.is_some() || has_error_frame() => Outcome::Cut,
+            200 if has_error_frame() => Outcome::Cut,
+            200 if self.broke.is_some() => Outcome::Broken,
             200 => Outcome::Served,
             401 | 402 | 404 | 405 | 413 => Outcome::Refused,
             400..=428 => Outcome::BadRequest,
@@ -100,7 +103,7 @@ impl Answer {
 pub struct Tally {
     /// (model, outcome) → requests.
     pub seen: BTreeMap<(String, Outcome), u64>,
-    /// Requests that were sent and never answered with a status.
+    /// Requests that were sent and never came to an end that the caller knows.
     pub unanswered: u64,
 }
 
@@ -108,8 +111,10 @@ impl Tally {
     /// Adds one request.
     pub fn add(&mut self, model: &str, answer: &anyhow::Result<Answer>) {
         match answer {
-            Ok(answer) => *self.seen.entry((model.to_owned(), answer.outcome())).or_default() += 1,
-            Err(_) => self.unanswered += 1,
+            Ok(answer) if answer.outcome() != Outcome::Broken => {
+                *self.seen.entry((model.to_owned(), answer.outcome())).or_default() += 1;
+            }
+            _ => self.unanswered += 1,
         }
     }
 

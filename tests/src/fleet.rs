@@ -226,14 +226,7 @@ impl Fleet {
 
     /// Applies a document and returns its revision.
     pub async fn apply_text(&self, document: &str, expected_revision: Option<u64>) -> anyhow::Result<u64> {
-        let mut client = admin::catalog_service_client::CatalogServiceClient::new(self.admin()?);
-        let request = admin::ApplyCatalogRequest {
-            document: document.as_bytes().to_vec(),
-            expected_revision,
-            message: "tests".to_owned(),
-        };
-        let response = client.apply_catalog(request).await?.into_inner();
-        Ok(response.revision.context("no revision in the answer")?.number)
+        apply_by(self.admin()?, document.to_owned(), expected_revision).await
     }
 
     /// Makes a client key.
@@ -352,6 +345,18 @@ impl Drop for Fleet {
             }
         }
     }
+}
+
+/// Applies a document over a connection of its own, so that the fleet can be handled meanwhile.
+pub async fn apply_by(admin: Admin, document: String, expected_revision: Option<u64>) -> anyhow::Result<u64> {
+    let mut client = admin::catalog_service_client::CatalogServiceClient::new(admin);
+    let request = admin::ApplyCatalogRequest {
+        document: document.into_bytes(),
+        expected_revision,
+        message: "tests".to_owned(),
+    };
+    let response = client.apply_catalog(request).await?.into_inner();
+    Ok(response.revision.context("no revision in the answer")?.number)
 }
 
 /// Installs the TLS provider that HTTP clients want, once.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -85,6 +85,7 @@ struct Shared {
     name: String,
     scripts: Mutex<Scripts>,
     calls: Mutex<Vec<Call>>,
+    connections: AtomicUsize,
 }
 
 impl Shared {
@@ -121,8 +122,12 @@ impl Provider {
     pub async fn start_at(name: &str, address: SocketAddr) -> anyhow::Result<Self> {
         let listener = bind(address)?.listen(1024)?;
         let address = listener.local_addr()?;
-        let shared =
-            Arc::new(Shared { name: name.to_owned(), scripts: Mutex::default(), calls: Mutex::default() });
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            scripts: Mutex::default(),
+            calls: Mutex::default(),
+            connections: AtomicUsize::new(0),
+        });
         let (wanted, wanted_rx) = watch::channel(true);
         let (listening_tx, listening) = watch::channel(true);
         let tasks = Tasks::new();
@@ -178,6 +183,11 @@ impl Provider {
     /// How many calls there were.
     pub fn call_count(&self) -> usize {
         self.shared.calls().len()
+    }
+
+    /// How many connections were opened to it so far.
+    pub fn connection_count(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// The call whose answer has this id.
@@ -238,6 +248,7 @@ impl Port {
                 () = stop.cancelled() => return,
                 changed = wanted.changed() => if changed.is_err() { return },
                 accepted = accept(listener.as_ref()) => {
+                    self.shared.connections.fetch_add(1, Ordering::Relaxed);
                     let shared = self.shared.clone();
                     let generation = generation.clone();
                     self.tasks.spawn("provider connection", |_| connection(accepted, shared, generation));

@@ -44,7 +44,7 @@ async fn a_cut_shows_what_came_before_it_and_no_end() {
             let answer = ask(&provider, stream).await.unwrap();
             assert_eq!(answer.body(), provider.last_sent(), "{script}");
             assert!(answer.broke.is_some(), "{script}");
-            assert_eq!(answer.outcome(), Outcome::Cut);
+            assert_eq!(answer.outcome(), Outcome::Broken);
         }
     }
     assert!(provider.calls().iter().all(|call| call.ended == Some(Ended::Broken)));
