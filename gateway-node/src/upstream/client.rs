@@ -134,11 +134,24 @@ fn judge(error: &SendError) -> SendFault {
     if let Some(connected) = error.connect_info() {
         connected.get_extras(&mut extensions);
     }
-    let is_reused_and_silent = extensions.get::<Arc<Usage>>().is_some_and(|usage| {
-        usage.has_served.load(Ordering::Acquire) && !usage.is_answering.load(Ordering::Acquire)
-    });
+    let usage = extensions.get::<Arc<Usage>>();
+    let has_served = usage.is_some_and(|usage| usage.has_served.load(Ordering::Acquire));
+    let is_answering = usage.is_some_and(|usage| usage.is_answering.load(Ordering::Acquire));
     let kind = transport_fault(error);
-    SendFault { was_stale: is_reused_and_silent && kind == TransportFault::Closed, kind }
+    // What was never sent cannot have been answered; the last bytes in were the answer before.
+    let is_silent = !is_answering || was_never_sent(error);
+    SendFault { was_stale: has_served && is_silent && kind == TransportFault::Closed, kind }
+}
+
+fn was_never_sent(error: &SendError) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn transport_fault(error: &SendError) -> TransportFault {
