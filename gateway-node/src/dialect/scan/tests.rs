@@ -88,7 +88,7 @@ fn deep_nesting_and_bad_utf8_elsewhere_are_no_harm() {
     let deep = format!(r#"{{"model":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     assert!(scan(deep.as_bytes()).is_err());
     let odd = b"{\"x\":\"\xff\",\"model\":\"m\",\"\xfe\":1}";
-    assert_eq!(scan(odd).unwrap().model_spans, [18 - 1..18 + 2]);
+    assert_eq!(&odd[scan(odd).unwrap().model_spans[0].clone()], b"\"m\"");
     assert!(scan(b"{\"model\":\"\xff\"}").is_err());
 }
 
