@@ -1,1 +1,151 @@
-//! x
+//! What is shown of nodes: by what they said, by whether they are connected, by time.
+
+use super::*;
+use crate::revision::encoded::{Encoded, Part};
+
+const LOST_MS: u64 = HEARTBEAT_LOST.as_millis() as u64;
+
+fn part(version: u64) -> Part {
+    Part { version, sha256: [version as u8; 32] }
+}
+
+fn target(revision: u64) -> Target {
+    let encoded = |part| Encoded { part, packed: Default::default() };
+    Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)) }
+}
+
+fn running(revision: u64) -> Facts {
+    let applied = Applied { epoch: 1, catalog: Some(part(revision)), keys: Some(part(100)) };
+    Facts { boot_id: "b".into(), applied, ..Facts::default() }
+}
+
+fn state(nodes: &Nodes, target: &Target) -> State {
+    nodes.list(Some(target))[0].state
+}
+
+#[test]
+fn a_node_is_in_sync_behind_rejected_or_quarantined_by_what_it_says() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let conn = nodes.connect("n", running(1));
+    assert_eq!(state(&nodes, &target(1)), State::InSync);
+    assert_eq!(state(&nodes, &target(2)), State::Behind);
+    let violations = vec![Finding { path: "p".into(), message: "no".into() }];
+    let mut facts = Facts { rejected: vec![Rejected { part: part(2), violations }], ..running(1) };
+    conn.record(&facts);
+    assert_eq!(state(&nodes, &target(2)), State::Rejected);
+    assert_eq!(nodes.list(None)[0].violations(Some(&target(2))).len(), 1);
+    assert_eq!(nodes.list(None)[0].violations(Some(&target(3))), []);
+    assert_eq!(state(&nodes, &target(3)), State::Behind);
+    facts.quarantined = vec![Quarantined { part: part(3), crashes: 2 }];
+    conn.record(&facts);
+    assert_eq!(state(&nodes, &target(3)), State::Quarantined);
+}
+
+#[test]
+fn fr_029_a_node_that_is_away_is_only_shown_and_has_time_to_come_back() {
+    let clock = Clock::manual(0);
+    let nodes = Nodes::new(clock.clone());
+    drop(nodes.connect("n", running(1)));
+    clock.set_ms(LOST_MS - 1);
+    assert_eq!(state(&nodes, &target(1)), State::InSync);
+    clock.set_ms(LOST_MS);
+    assert_eq!(state(&nodes, &target(1)), State::Lost);
+    assert_eq!(nodes.count(), (0, 1));
+}
+
+#[test]
+fn fr_029_after_a_restart_every_node_has_time_to_find_its_way_here() {
+    let (clock, before) = (Clock::manual(0), Nodes::new(Clock::manual(0)));
+    let conn = before.connect("n", running(1));
+    let rows = before.take_dirty();
+    drop(conn);
+    clock.set_ms(10 * LOST_MS);
+    let nodes = Nodes::new(clock.clone());
+    nodes.remember(rows);
+    assert_eq!(state(&nodes, &target(1)), State::InSync);
+    assert!(!nodes.list(None)[0].connected);
+    clock.set_ms(11 * LOST_MS);
+    assert_eq!(state(&nodes, &target(1)), State::Lost);
+}
+
+#[test]
+fn a_node_that_left_on_purpose_is_drained_and_not_lost() {
+    let clock = Clock::manual(0);
+    let nodes = Nodes::new(clock.clone());
+    let conn = nodes.connect("n", running(1));
+    conn.record(&Facts { drained: true, ..running(1) });
+    drop(conn);
+    clock.set_ms(10 * LOST_MS);
+    assert_eq!(state(&nodes, &target(1)), State::Drained);
+}
+
+#[test]
+fn a_newer_stream_of_the_same_node_takes_over_and_the_older_changes_nothing_any_more() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let older = nodes.connect("n", running(1));
+    let newer = nodes.connect("n", running(2));
+    assert!(older.replaced().is_cancelled() && !newer.replaced().is_cancelled());
+    older.record(&running(1));
+    drop(older);
+    assert_eq!(nodes.count(), (1, 1));
+    assert_eq!(nodes.list(None)[0].applied_revision, 2);
+}
+
+#[test]
+fn open_breakers_are_those_of_connected_nodes() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let open = |channels: &[&str]| Facts {
+        open_channels: channels.iter().map(ToString::to_string).collect(),
+        ..running(1)
+    };
+    let (a, b) = (nodes.connect("n1", running(1)), nodes.connect("n2", running(1)));
+    a.record(&open(&["x", "y"]));
+    b.record(&open(&["x"]));
+    assert_eq!(nodes.open_channels()["x"], ["n1", "n2"]);
+    drop(a);
+    assert_eq!(nodes.open_channels().keys().collect::<Vec<_>>(), ["x"]);
+}
+
+#[test]
+fn the_store_hears_of_lasting_changes_at_once_and_of_mere_life_once_a_minute() {
+    let clock = Clock::manual(0);
+    let nodes = Nodes::new(clock.clone());
+    let conn = nodes.connect("n", running(1));
+    let rows = nodes.take_dirty();
+    assert_eq!((rows.len(), rows[0].applied_revision), (1, 1));
+    nodes.give_back(&rows);
+    assert_eq!(nodes.take_dirty(), rows, "what the store did not take is taken again");
+    clock.set_ms(15_000);
+    conn.record(&Facts { in_flight: 9, ..running(1) });
+    assert_eq!(nodes.take_dirty(), []);
+    clock.set_ms(60_000);
+    conn.record(&running(1));
+    assert_eq!(nodes.take_dirty()[0].last_seen_at_ms, 60_000);
+    conn.record(&running(2));
+    assert_eq!(nodes.take_dirty()[0].applied_revision, 2);
+}
+
+#[test]
+fn watchers_hear_of_visible_changes_alone() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let conn = nodes.connect("n", running(1));
+    let mut changes = nodes.subscribe();
+    changes.borrow_and_update();
+    conn.record(&running(1));
+    assert!(!changes.has_changed().unwrap());
+    conn.record(&running(2));
+    assert!(changes.has_changed().unwrap());
+}
+
+#[test]
+fn the_store_remembers_what_lasts() {
+    let facts = Facts {
+        version: "1.2".into(),
+        data_address: "127.0.0.1:1".into(),
+        rejected: vec![Rejected { part: part(2), violations: vec![] }],
+        quarantined: vec![Quarantined { part: part(3), crashes: 2 }],
+        warnings: vec![Finding { path: "channels.a.credential".into(), message: "A is not set".into() }],
+        ..running(1)
+    };
+    assert_eq!(Facts::from_row(&facts.to_row("n", 5)), facts);
+}
