@@ -138,7 +138,7 @@ impl Config {
     /// Reads and checks the settings of `args` (the first is the program's name), of the environment
     /// and of the file that they name.
     pub fn load(args: impl IntoIterator<Item = OsString>) -> Result<Config, ConfigFault> {
-        Ok(Config::check(common::settings::load(args)?)?)
+        Config::check(common::settings::load(args)?)
     }
 
     /// Checks settings and fills in what is not given.

@@ -22,5 +22,5 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use config::Config;
-pub use serve::serve;
+pub use config::{Config, ConfigFault, Settings, TlsFiles};
+pub use serve::{Addresses, serve, serve_with};

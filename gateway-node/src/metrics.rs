@@ -158,8 +158,6 @@ impl Metrics {
             failed: FailureClass::ALL.map(|class| (class, attempt(class.as_str()))),
             decisions: DECISIONS.map(decision),
             headers: self.0.headers.get_or_create_owned(&labels),
-            open: self.0.open.get_or_create_owned(&labels),
-            suspended: self.0.suspended.get_or_create_owned(&labels),
             metrics: self.clone(),
         }))
     }
@@ -259,8 +257,6 @@ struct ChannelInner {
     failed: [(FailureClass, Counter); FailureClass::ALL.len()],
     decisions: [(&'static str, Counter); DECISIONS.len()],
     headers: Histogram,
-    open: Gauge,
-    suspended: Gauge,
     metrics: Metrics,
 }
 
@@ -295,16 +291,6 @@ impl ChannelMetrics {
     pub fn gate_held(&self, time: Duration) {
         self.0.metrics.0.held.observe(time.as_secs_f64());
     }
-
-    /// Shows whether the breaker keeps the channel out.
-    pub fn breaker_open(&self, is_open: bool) {
-        self.0.open.set(is_open.into());
-    }
-
-    /// Shows whether the channel is suspended.
-    pub fn suspended(&self, is_suspended: bool) {
-        self.0.suspended.set(is_suspended.into());
-    }
 }
 
 #[cfg(test)]
@@ -319,7 +305,7 @@ mod tests {
         channel.gate_decision("content");
         channel.headers_seconds(Duration::from_millis(20));
         channel.gate_held(Duration::from_millis(20));
-        channel.breaker_open(true);
+        metrics.channel_state("a", true, false);
         metrics.request("m", RequestOutcome::Served);
         metrics.serving(1, 42);
         metrics.beat("seal", 1500);

@@ -89,12 +89,7 @@ impl Observer {
     /// Counts the end of an attempt (with its channel), of a request, or of both at once, by one
     /// append to the journal. Takes no lock that waits. When the journal cannot be written the count
     /// is kept in memory until the segment is sealed.
-    pub fn record(
-        &self,
-        model: &str,
-        attempt: Option<(&str, AttemptEnd)>,
-        request: Option<RequestOutcome>,
-    ) {
+    pub fn record(&self, model: &str, attempt: Option<(&str, AttemptEnd)>, request: Option<RequestOutcome>) {
         let segment = self.0.open.load_full();
         if let Err(error) = segment.record(self.0.clock.now_ms(), model, attempt, request)
             && self.0.write_failures.fetch_add(1, Ordering::Relaxed) == 0

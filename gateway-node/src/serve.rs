@@ -1,1 +1,246 @@
-//! Being written.
+//! Builds a node from its parts and takes it down in order. Nothing is global: several nodes run in
+//! one process.
+//!
+//! Start: folder (locked) → journal of earlier runs → last known good in force → listeners → control
+//! plane. Shutdown: not ready → no new connections, farewell to the control plane → requests in flight
+//! finish, for the grace period at most → counters sealed, spooled and reported once more → the rest.
+
+mod folder;
+mod tls;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use common::clock::Clock;
+use common::id::BootId;
+use common::limits::SHUTDOWN_BOUND;
+use common::tasks::Tasks;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::{self, Gateway};
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::observe::Observer;
+use crate::ops::Ops;
+use crate::sync::{Applier, Identity, Links, Reporter, Sync};
+use crate::table::keep::Keep;
+use crate::upstream::Connections;
+use folder::Folder;
+
+/// The last report at shutdown is tried for this long; what is not counted by then waits on disk.
+const LAST_REPORT: Duration = Duration::from_secs(3);
+
+/// Where a node listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where applications call.
+    pub data: SocketAddr,
+    /// Where operators look.
+    pub ops: SocketAddr,
+}
+
+/// Runs a node until `shutdown` resolves, and takes it down in order.
+pub async fn serve(config: Config, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    serve_with(config, shutdown, |_| ()).await
+}
+
+/// As [`serve`]; tells where the listeners stand once they are open and the last known good is served.
+pub async fn serve_with(
+    config: Config,
+    shutdown: impl Future<Output = ()>,
+    on_ready: impl FnOnce(Addresses),
+) -> anyhow::Result<()> {
+    let node = Node::start(config).await?;
+    on_ready(node.addresses);
+    let mut data = node.data.resubscribe();
+    let ended = tokio::select! {
+        () = shutdown => Ok(()),
+        () = data.ended() => Err(anyhow::anyhow!("the data listener has ended by itself")),
+    };
+    node.stop().await;
+    ended
+}
+
+struct Node {
+    folder: Folder,
+    addresses: Addresses,
+    grace: Duration,
+    gateway: Arc<Gateway>,
+    applier: Arc<Applier>,
+    reporter: Reporter,
+    tasks: Tasks,
+    /// Ends the acceptance of callers.
+    close: CancellationToken,
+    /// Ends the stream with a farewell.
+    leave: CancellationToken,
+    data: Done,
+    sync: Done,
+}
+
+impl Node {
+    async fn start(config: Config) -> anyhow::Result<Node> {
+        let folder = Folder::open(&config.data_dir)
+            .with_context(|| format!("cannot use the data folder {}", config.data_dir.display()))?;
+        let node_id = match &config.node_id {
+            Some(id) => id.clone(),
+            None => folder.node_id().context("cannot keep the node's id in the data folder")?,
+        };
+        let clock = Clock::system();
+        let boot = BootId::from(uuid::Uuid::now_v7().to_string());
+        let observer = Observer::open(folder.path(), boot.clone(), clock.clone())
+            .context("cannot open the journal in the data folder")?;
+        let metrics = Metrics::new();
+        let settings = api::Settings { allow_anonymous: config.allow_anonymous };
+        let gateway = Gateway::new(settings, observer, metrics, Connections::new(), clock.clone());
+        let keep = Keep::open(&folder.path().join("snapshots"), env!("CARGO_PKG_VERSION"))
+            .context("cannot open the last known good config in the data folder")?;
+        let applier = Arc::new(Applier::new(gateway.clone(), keep));
+        applier.start().context("cannot read the last known good config in the data folder")?;
+
+        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
+        let (data, ops) = (bind("data", config.listen).await?, bind("ops", config.ops_listen).await?);
+        let addresses = Addresses { data: data.local_addr()?, ops: ops.local_addr()? };
+        folder.write_listen(addresses).context("cannot write listen.json into the data folder")?;
+        tracing::info!(
+            node.id = %node_id,
+            boot.id = %boot,
+            "listening: data on {}, ops on {}",
+            addresses.data,
+            addresses.ops
+        );
+
+        let (tasks, close, leave) = (Tasks::new(), CancellationToken::new(), CancellationToken::new());
+        let ops_tls = tls.clone().filter(|_| !addresses.ops.ip().to_canonical().is_loopback());
+        let pages = Ops::new(node_id.to_string(), boot.to_string(), gateway.clone());
+        tasks.spawn("ops", |stop| pages.run(ops, ops_tls, stop));
+        let (callers, until, grace) = (gateway.clone(), close.clone(), config.shutdown_grace);
+        let data = Done::of(&tasks, "data", async move {
+            api::accept::run(data, tls, callers, until, grace).await;
+        });
+        tasks.spawn("settle", |stop| applier.clone().settle(stop));
+        tasks.spawn("seal", |stop| seal_every(config.window, gateway.clone(), clock.clone(), stop));
+
+        let (link, linked) = watch::channel(None);
+        let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked, clock);
+        tasks.spawn("report", |stop| reporter.clone().run(stop));
+        let identity = Identity {
+            node_id: node_id.to_string(),
+            boot_id: boot.to_string(),
+            data_address: addresses.data.to_string(),
+            ops_address: addresses.ops.to_string(),
+        };
+        let links = Links::new(config.token_file, config.control_plane_ca);
+        let stream =
+            Sync::new(identity, config.control_planes, links, link, applier.clone(), gateway.clone());
+        let sync = Done::of(&tasks, "sync", stream.run(leave.clone(), tasks.token().clone()));
+        Ok(Node {
+            folder,
+            addresses,
+            grace: config.shutdown_grace,
+            gateway,
+            applier,
+            reporter,
+            tasks,
+            close,
+            leave,
+            data,
+            sync,
+        })
+    }
+
+    /// Bounded in every step: a peer that does not answer holds up nothing.
+    async fn stop(mut self) {
+        tracing::info!(in_flight = self.gateway.in_flight(), "shutting down");
+        self.gateway.drain();
+        self.close.cancel();
+        self.leave.cancel();
+        let farewell = timeout(SHUTDOWN_BOUND, self.sync.ended());
+        let requests = timeout(self.grace + SHUTDOWN_BOUND, self.data.ended());
+        let (has_left, has_finished) = tokio::join!(farewell, requests);
+        if has_left.is_err() || has_finished.is_err() {
+            tracing::warn!("connections did not end in time");
+        }
+        seal(&self.gateway).await;
+        if timeout(LAST_REPORT, self.reporter.report_all()).await != Ok(true) {
+            tracing::info!(
+                windows = self.gateway.observer.spooled(),
+                "windows wait on disk for the next start"
+            );
+        }
+        self.applier.end();
+        if !self.tasks.stop(SHUTDOWN_BOUND).await {
+            tracing::warn!("tasks did not end in time");
+        }
+        self.folder.remove_listen();
+        tracing::info!("stopped");
+    }
+}
+
+/// A task's end, for more than one to wait for.
+struct Done(watch::Receiver<bool>);
+
+impl Done {
+    fn of(tasks: &Tasks, name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        let (ended, done) = watch::channel(false);
+        // Dropped when the work panics: that is an end as well.
+        let work = Box::pin(work);
+        tasks.spawn(name, |_| async move {
+            work.await;
+            ended.send_replace(true);
+        });
+        Done(done)
+    }
+
+    fn resubscribe(&self) -> Self {
+        Done(self.0.clone())
+    }
+
+    async fn ended(&mut self) {
+        // A dropped sender is an error of this call, and an end.
+        let ended = self.0.wait_for(|has_ended| *has_ended).await;
+        drop(ended);
+    }
+}
+
+async fn bind(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot open the {name} listener on {address}"))
+}
+
+async fn seal_every(window: Duration, gateway: Arc<Gateway>, clock: Clock, stop: CancellationToken) {
+    let mut ticks = interval(window);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        if seal(&gateway).await {
+            gateway.metrics.beat("seal", clock.now_ms());
+        }
+    }
+}
+
+/// Seals the open window; what fails is tried again with the next one.
+async fn seal(gateway: &Gateway) -> bool {
+    let observer = gateway.observer.clone();
+    let sealed = tokio::task::spawn_blocking(move || observer.seal()).await;
+    gateway.metrics.spooled(gateway.observer.spooled());
+    gateway.metrics.journal_failures(gateway.observer.write_failures());
+    match sealed {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "counters cannot be sealed; they are kept"
+            );
+            false
+        }
+        Err(_) => {
+            tracing::error!("sealing the counters broke down");
+            false
+        }
+    }
+}

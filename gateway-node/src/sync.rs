@@ -1,1 +1,280 @@
-//! Being written.
+//! Follows the control plane: one stream, opened anew by jitter for as long as the node lives, over
+//! which the node learns what to serve. `session` decides, `apply` takes updates, `report` brings
+//! counts home over the same connection, `connect` opens it. The node serves whether or not any of
+//! this works.
+
+mod apply;
+mod connect;
+mod report;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::limits::{HEARTBEAT_LOST, SNAPSHOT_BYTES_MAX, SNAPSHOT_SCHEMA};
+use common::pb::fleet as pb;
+use http::Uri;
+use pb::fleet_sync_client::FleetSyncClient;
+use pb::sync_request::Message as Up;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Streaming;
+
+use crate::api::Gateway;
+use apply::Taken;
+use session::{Action, End, Event, Reconnect, Session};
+
+pub(crate) use apply::Applier;
+pub(crate) use connect::{Link, Links};
+pub(crate) use report::Reporter;
+
+/// Messages that wait to be read by the control plane; there are never more than a few.
+const QUEUE: usize = 16;
+/// Room in a message beside the snapshot.
+const ENVELOPE_BYTES_MAX: usize = 1024 * 1024;
+/// How long a leaving node waits for its farewell to be read.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Who this node is.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    /// Its name.
+    pub node_id: String,
+    /// This run.
+    pub boot_id: String,
+    /// Where applications call.
+    pub data_address: String,
+    /// Where operators look.
+    pub ops_address: String,
+}
+
+/// The stream's owner.
+pub(crate) struct Sync {
+    identity: Identity,
+    addresses: Vec<Uri>,
+    links: Links,
+    link: watch::Sender<Option<Link>>,
+    applier: Arc<Applier>,
+    gateway: Arc<Gateway>,
+    /// An update that is being taken outlives its stream, and is waited for before the next one.
+    taking: Option<JoinHandle<Taken>>,
+}
+
+impl Sync {
+    /// A node that has not connected yet. `link` is where others find the open connection.
+    pub(crate) fn new(
+        identity: Identity,
+        addresses: Vec<Uri>,
+        links: Links,
+        link: watch::Sender<Option<Link>>,
+        applier: Arc<Applier>,
+        gateway: Arc<Gateway>,
+    ) -> Self {
+        Sync { identity, addresses, links, link, applier, gateway, taking: None }
+    }
+
+    /// Follows the control plane until `stop`; says farewell when `leave` is cancelled.
+    pub(crate) async fn run(mut self, leave: CancellationToken, stop: CancellationToken) {
+        let mut reconnect = Reconnect::new(self.addresses.len(), fastrand::f64());
+        let mut is_first_failure = true;
+        loop {
+            let Some(address) = self.addresses.get(reconnect.at()).cloned() else { return };
+            let begun = Instant::now();
+            let Some(end) = stop.run_until_cancelled(Box::pin(self.stream(&address, &leave))).await else {
+                return;
+            };
+            self.gateway.metrics.connected(false);
+            if end == End::Left {
+                return;
+            }
+            // Reports wait for the next stream; after a farewell the last ones still go out.
+            self.link.send_replace(None);
+            let lived = begun.elapsed();
+            let wait = reconnect.after(&end, lived, fastrand::f64());
+            log_end(&address, &end, wait, &mut is_first_failure, lived);
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = leave.cancelled() => return,
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// One stream, from its opening to its end.
+    async fn stream(&mut self, address: &Uri, leave: &CancellationToken) -> End {
+        if let Some(taking) = self.taking.take() {
+            // Its outcome stands in what the Hello says.
+            drop(taking.await);
+        }
+        let link = match self.links.open(address).await {
+            Ok(link) => link,
+            Err(why) => return End::Failed { why, retry_after: None },
+        };
+        let (tx, rx) = mpsc::channel(QUEUE);
+        // The call returns with the server's headers, which may wait for the Hello.
+        if let Err(end) = send(&tx, Up::Hello(self.hello())) {
+            return end;
+        }
+        let mut client = FleetSyncClient::new(link.channel.clone())
+            .max_decoding_message_size(SNAPSHOT_BYTES_MAX + ENVELOPE_BYTES_MAX);
+        let call = client.sync(link.request(ReceiverStream::new(rx)));
+        match timeout(HEARTBEAT_LOST, call).await {
+            Ok(Ok(answer)) => self.follow(link, tx, answer.into_inner(), leave).await,
+            Ok(Err(status)) => self.links.end_of(&status),
+            Err(_) => End::Silent,
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        link: Link,
+        tx: mpsc::Sender<pb::SyncRequest>,
+        mut inbound: Streaming<pb::SyncResponse>,
+        leave: &CancellationToken,
+    ) -> End {
+        let mut session = Session::new(Instant::now());
+        loop {
+            let event = tokio::select! {
+                message = inbound.message() => match message {
+                    Ok(Some(message)) => Event::Received(message),
+                    Ok(None) => return failed("the stream ended without a farewell"),
+                    Err(status) => return self.links.end_of(&status),
+                },
+                taken = outcome(&mut self.taking) => {
+                    self.taking = None;
+                    Event::Taken(taken)
+                }
+                () = sleep_until(session.deadline()) => Event::Tick,
+                () = leave.cancelled() => Event::Leave("shutting down".to_owned()),
+            };
+            for action in session.on(event, Instant::now()) {
+                match action {
+                    Action::Send(message) => {
+                        if let Err(end) = send(&tx, message) {
+                            return end;
+                        }
+                    }
+                    Action::Beat => {
+                        if let Err(end) = send(&tx, Up::Heartbeat(self.heartbeat())) {
+                            return end;
+                        }
+                    }
+                    Action::Take(update) => self.taking = Some(self.take(update)),
+                    Action::Confirmed(target) => {
+                        let revision = target.catalog.map_or(0, |part| part.version);
+                        tracing::info!(revision, "up to date with the control plane");
+                    }
+                    Action::Welcomed(welcome) => {
+                        tracing::info!(
+                            control_plane.id = %welcome.control_plane_id,
+                            epoch = welcome.epoch,
+                            "connected to the control plane"
+                        );
+                        self.gateway.metrics.connected(true);
+                        self.link.send_replace(Some(link.clone()));
+                    }
+                    Action::End(End::Left) => {
+                        farewell(tx, inbound).await;
+                        return End::Left;
+                    }
+                    Action::End(end) => return end,
+                }
+            }
+        }
+    }
+
+    fn take(&self, update: pb::ConfigUpdate) -> JoinHandle<Taken> {
+        let applier = self.applier.clone();
+        tokio::task::spawn_blocking(move || {
+            let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| applier.take(&update)));
+            taken.unwrap_or_else(|_| applier.broke_down(update.update_id, update.target))
+        })
+    }
+
+    fn hello(&self) -> pb::Hello {
+        let Identity { node_id, boot_id, data_address, ops_address } = self.identity.clone();
+        pb::Hello {
+            node_id,
+            boot_id,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            schema: SNAPSHOT_SCHEMA,
+            features: Vec::new(),
+            labels: Vec::new(),
+            applied: Some(self.applier.applied()),
+            rejected: self.applier.refused(),
+            quarantined: self.applier.quarantined(),
+            data_address,
+            ops_address,
+        }
+    }
+
+    fn heartbeat(&self) -> pb::NodeHeartbeat {
+        let now = Instant::now();
+        let table = self.gateway.tables.load();
+        let channels = table.iter().flat_map(|table| table.channels());
+        pb::NodeHeartbeat {
+            applied: Some(self.applier.applied()),
+            open_channels: channels
+                .filter(|channel| channel.open_until(now).is_some())
+                .map(|channel| channel.id.to_string())
+                .collect(),
+            in_flight: self.gateway.in_flight(),
+            oldest_window_age_ms: self.gateway.observer.oldest_window_age().as_millis() as u64,
+        }
+    }
+}
+
+/// What became of the update that is being taken; never resolves when there is none.
+async fn outcome(taking: &mut Option<JoinHandle<Taken>>) -> Taken {
+    if let Some(handle) = taking
+        && let Ok(taken) = handle.await
+    {
+        return taken;
+    }
+    std::future::pending().await
+}
+
+fn send(tx: &mpsc::Sender<pb::SyncRequest>, message: Up) -> Result<(), End> {
+    tx.try_send(pb::SyncRequest { message: Some(message) })
+        .map_err(|_| failed("the control plane does not read what the node sends"))
+}
+
+fn failed(why: &str) -> End {
+    End::Failed { why: why.to_owned(), retry_after: None }
+}
+
+/// Lets the last message out and waits for the other side to close.
+async fn farewell(tx: mpsc::Sender<pb::SyncRequest>, mut inbound: Streaming<pb::SyncResponse>) {
+    drop(tx);
+    let closed = timeout(FAREWELL, async { while let Ok(Some(_)) = inbound.message().await {} }).await;
+    if closed.is_err() {
+        tracing::debug!("the control plane did not close the stream after the farewell");
+    }
+}
+
+/// Warns once when the control plane is lost, not at each further try.
+fn log_end(address: &Uri, end: &End, wait: Duration, is_first_failure: &mut bool, lived: Duration) {
+    let wait_ms = wait.as_millis() as u64;
+    let why = match end {
+        End::Drained(reason) => {
+            *is_first_failure = true;
+            tracing::info!(wait_ms, "the control plane drained the stream: {reason}");
+            return;
+        }
+        End::Left => return,
+        End::Silent => "nothing was heard for too long",
+        End::Protocol(why) => why,
+        End::Refused => "the control plane does not take the node's token",
+        End::Failed { why, .. } => why,
+    };
+    if std::mem::take(is_first_failure) || lived >= HEARTBEAT_LOST {
+        tracing::warn!(wait_ms, "no stream to the control plane at {address}: {why}; serving on");
+    } else {
+        tracing::info!(wait_ms, "no stream to the control plane at {address}: {why}");
+    }
+}

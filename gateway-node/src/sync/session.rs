@@ -18,6 +18,8 @@ use pb::sync_request::Message as Up;
 use pb::sync_response::Message as Down;
 use tokio::time::Instant;
 
+use super::apply::Taken;
+
 /// After the control plane refused the node's token: it may be put right at any time, so a node never
 /// gives up, and the refusals of a fleet are no load.
 const REFUSED_WAIT: Duration = Duration::from_secs(60);
@@ -31,8 +33,8 @@ const HEARTBEAT_RANGE: (Duration, Duration) = (Duration::from_millis(100), Durat
 pub(super) enum Event {
     /// A message came.
     Received(pb::SyncResponse),
-    /// The update that was to be taken was taken or refused; this is what to say of it.
-    Taken(pb::ConfigAck),
+    /// The update that was to be taken was taken or refused.
+    Taken(Taken),
     /// The deadline has passed.
     Tick,
     /// The node leaves on purpose.
@@ -48,8 +50,8 @@ pub(super) enum Action {
     Beat,
     /// Take this update and report back by [`Event::Taken`].
     Take(pb::ConfigUpdate),
-    /// The node runs what it should; the epoch may be another.
-    Adopt(pb::Target),
+    /// The node runs what it should.
+    Confirmed(pb::Target),
     /// The control plane knows this node.
     Welcomed(pb::Welcome),
     /// The stream is over.
@@ -78,7 +80,7 @@ enum State {
     Greeting,
     Following,
     /// One update is being taken; the newest that came meanwhile waits.
-    Taking(Option<pb::ConfigUpdate>),
+    Taking(Option<Box<pb::ConfigUpdate>>),
 }
 
 /// One stream's life.
@@ -123,7 +125,7 @@ impl Session {
                     None => vec![],
                 }
             }
-            Event::Taken(ack) => self.taken(ack),
+            Event::Taken(taken) => self.taken(taken),
             Event::Tick => self.tick(now),
             Event::Leave(reason) => {
                 vec![Action::Send(Up::Drain(pb::NodeDrain { reason })), Action::End(End::Left)]
@@ -151,11 +153,11 @@ impl Session {
                 vec![Action::Take(update)]
             }
             (State::Taking(waiting), Down::Update(update)) => {
-                *waiting = Some(update);
+                *waiting = Some(Box::new(update));
                 vec![]
             }
             (State::Following, Down::UpToDate(up_to_date)) => {
-                up_to_date.target.map(Action::Adopt).into_iter().collect()
+                up_to_date.target.map(Action::Confirmed).into_iter().collect()
             }
             // What is being taken decides; the control plane says so again when it has the answer.
             (State::Taking(_), Down::UpToDate(_)) => vec![],
@@ -163,11 +165,17 @@ impl Session {
         }
     }
 
-    fn taken(&mut self, ack: pb::ConfigAck) -> Vec<Action> {
+    fn taken(&mut self, taken: Taken) -> Vec<Action> {
         let State::Taking(waiting) = &mut self.state else { return vec![] };
-        let mut actions = vec![Action::Send(Up::Ack(ack))];
+        let mut actions = vec![Action::Send(Up::Ack(taken.ack))];
+        if taken.is_worth_a_retry {
+            // The same content is not sent twice on one stream.
+            let why = "an update could not be taken for a fault of this node".to_owned();
+            actions.push(Action::End(End::Failed { why, retry_after: None }));
+            return actions;
+        }
         match waiting.take() {
-            Some(newest) => actions.push(Action::Take(newest)),
+            Some(newest) => actions.push(Action::Take(*newest)),
             None => self.state = State::Following,
         }
         actions

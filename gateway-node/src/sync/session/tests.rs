@@ -18,6 +18,10 @@ fn ack(update_id: u64) -> pb::ConfigAck {
     pb::ConfigAck { update_id, ..Default::default() }
 }
 
+fn taken(ack: pb::ConfigAck) -> Event {
+    Event::Taken(Taken { ack, is_worth_a_retry: false })
+}
+
 fn heartbeat() -> Event {
     down(Down::Heartbeat(pb::ServerHeartbeat { target: None }))
 }
@@ -41,7 +45,7 @@ fn the_first_update_is_taken_and_acknowledged() {
     let t0 = Instant::now();
     let mut session = following(t0);
     assert_eq!(session.on(down(Down::Update(update(1))), t0), [Action::Take(update(1))]);
-    assert_eq!(session.on(Event::Taken(ack(1)), t0), [Action::Send(Up::Ack(ack(1)))]);
+    assert_eq!(session.on(taken(ack(1)), t0), [Action::Send(Up::Ack(ack(1)))]);
 }
 
 #[test]
@@ -53,8 +57,8 @@ fn fr_021_of_updates_that_come_meanwhile_only_the_newest_is_taken() {
         assert_eq!(session.on(down(Down::Update(update(newer))), t0), []);
     }
     let next = [Action::Send(Up::Ack(ack(1))), Action::Take(update(9))];
-    assert_eq!(session.on(Event::Taken(ack(1)), t0), next);
-    assert_eq!(session.on(Event::Taken(ack(9)), t0), [Action::Send(Up::Ack(ack(9)))]);
+    assert_eq!(session.on(taken(ack(1)), t0), next);
+    assert_eq!(session.on(taken(ack(9)), t0), [Action::Send(Up::Ack(ack(9)))]);
 }
 
 #[test]
@@ -63,11 +67,20 @@ fn fr_023_the_head_may_be_sent_again_on_the_same_stream() {
     let mut session = following(t0);
     for _ in 0..2 {
         assert_eq!(session.on(down(Down::Update(update(1))), t0), [Action::Take(update(1))]);
-        session.on(Event::Taken(ack(1)), t0);
+        session.on(taken(ack(1)), t0);
         let target = pb::Target { epoch: 1, ..Default::default() };
         let up_to_date = pb::UpToDate { target: Some(target.clone()) };
-        assert_eq!(session.on(down(Down::UpToDate(up_to_date)), t0), [Action::Adopt(target)]);
+        assert_eq!(session.on(down(Down::UpToDate(up_to_date)), t0), [Action::Confirmed(target)]);
     }
+}
+
+#[test]
+fn what_the_node_could_not_take_for_a_fault_of_its_own_is_asked_for_again_on_another_stream() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    session.on(down(Down::Update(update(1))), t0);
+    let actions = session.on(Event::Taken(Taken { ack: ack(1), is_worth_a_retry: true }), t0);
+    assert!(matches!(actions.as_slice(), [Action::Send(Up::Ack(_)), Action::End(End::Failed { .. })]));
 }
 
 #[test]
@@ -125,7 +138,7 @@ fn messages_out_of_place_end_the_stream_and_unknown_ones_do_not() {
     assert!(end(Session::new(t0).on(down(Down::Update(update(1))), t0)));
     assert!(end(following(t0).on(welcome(0), t0)));
     assert_eq!(following(t0).on(Event::Received(pb::SyncResponse { message: None }), t0), []);
-    assert_eq!(following(t0).on(Event::Taken(ack(1)), t0), [], "nothing was being taken");
+    assert_eq!(following(t0).on(taken(ack(1)), t0), [], "nothing was being taken");
 }
 
 #[test]

@@ -1,0 +1,130 @@
+//! Whether a part that was sent can be served: is it newer, is it what its digest says, and does
+//! everything in it make sense. Changes nothing.
+
+use common::limits::SNAPSHOT_SCHEMA;
+use common::pb::fleet as pb;
+use common::snapshot::{SnapshotFault, decode, unpack};
+
+use crate::api::Gateway;
+use crate::api::auth::Keys;
+use crate::table::build::{Built, build};
+use crate::table::keep::{Kept, Kind};
+
+/// Why a part is not taken.
+#[derive(Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub blame: Blame,
+    pub violations: Vec<pb::Violation>,
+}
+
+/// What is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// The content, and it would be again.
+    Content,
+    /// The way or the time in which it was sent; the same content may be good another time.
+    Sending,
+    /// This node.
+    Node,
+}
+
+impl Refusal {
+    pub(super) fn of(blame: Blame, path: &str, message: impl Into<String>) -> Self {
+        let violations = vec![pb::Violation { path: path.to_owned(), message: message.into() }];
+        Refusal { blame, violations }
+    }
+}
+
+/// A part that the node runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Runs {
+    pub epoch: u64,
+    pub part: pb::Part,
+}
+
+impl From<&Kept> for Runs {
+    fn from(kept: &Kept) -> Self {
+        let part = pb::Part { version: kept.version, sha256: kept.sha256.to_vec() };
+        Runs { epoch: kept.epoch, part }
+    }
+}
+
+/// A part that only has to be swapped in.
+pub(super) enum Ready {
+    Catalog(Built),
+    Keys(Keys),
+}
+
+/// Checks a sent part against what runs, and unpacks it.
+pub(super) fn judge(
+    kind: Kind,
+    epoch: u64,
+    part: &pb::Part,
+    packed: &[u8],
+    runs: Option<&Runs>,
+) -> Result<Kept, Refusal> {
+    if let Some(runs) = runs
+        && let Some(message) = staleness(kind, epoch, part.version, runs)
+    {
+        return Err(Refusal::of(Blame::Sending, path(kind), message));
+    }
+    let encoded =
+        unpack(packed, &part.sha256).map_err(|fault| Refusal::of(Blame::Sending, "", describe(&fault)))?;
+    Ok(Kept::new(epoch, part.version, encoded))
+}
+
+/// Within an epoch versions only grow; a higher epoch is obeyed, whatever its versions.
+fn staleness(kind: Kind, epoch: u64, version: u64, runs: &Runs) -> Option<String> {
+    let Runs { epoch: ours, part } = runs;
+    if epoch < *ours {
+        return Some(format!("epoch {epoch} is over; the node obeys epoch {ours}"));
+    }
+    let is_older = epoch == *ours && version < part.version;
+    is_older
+        .then(|| format!("{} {version} is older than {}, which the node runs", kind.as_str(), part.version))
+}
+
+/// Decodes a part and builds what serves it; or everything that is wrong with it.
+pub(super) fn prepare(kind: Kind, kept: &Kept, gateway: &Gateway) -> Result<Ready, Vec<pb::Violation>> {
+    match kind {
+        Kind::Catalog => {
+            let snapshot: pb::Snapshot = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
+            same_version(kind, snapshot.revision, kept.version)?;
+            let previous = gateway.tables.load();
+            let (connections, metrics) = (&gateway.connections, &gateway.metrics);
+            build(&snapshot, kept.epoch, previous.as_deref(), connections, metrics).map(Ready::Catalog)
+        }
+        Kind::Keys => {
+            let keys: pb::KeySet = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
+            same_version(kind, keys.version, kept.version)?;
+            Keys::build(&keys).map(Ready::Keys)
+        }
+    }
+}
+
+fn same_version(kind: Kind, inside: u64, outside: u64) -> Result<(), Vec<pb::Violation>> {
+    if inside == outside {
+        return Ok(());
+    }
+    let message = format!("the content says {inside}, its envelope {outside}");
+    Err(vec![pb::Violation { path: path(kind).to_owned(), message }])
+}
+
+fn path(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Catalog => "revision",
+        Kind::Keys => "version",
+    }
+}
+
+fn undecodable(fault: &SnapshotFault) -> Vec<pb::Violation> {
+    let message = format!("{}; the node knows schema {SNAPSHOT_SCHEMA}", describe(fault));
+    vec![pb::Violation { path: String::new(), message }]
+}
+
+fn describe(fault: &SnapshotFault) -> String {
+    match std::error::Error::source(fault) {
+        Some(cause) => format!("{fault}: {cause}"),
+        None => fault.to_string(),
+    }
+}

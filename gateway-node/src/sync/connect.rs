@@ -1,0 +1,142 @@
+//! Opens connections to the control plane: TLS or loopback, the token on each call, keep-alives, and
+//! what the end of a call means.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use common::limits::CONNECT_TIMEOUT;
+use http::Uri;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
+
+use super::session::End;
+
+/// Pings on a connection that is otherwise silent.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+/// A peer that finds 30 s too often is pinged half as often each time it says so, down to this.
+const PING_SLOWDOWN_MAX: u32 = 4;
+
+/// An open connection and what its calls show.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    /// The connection.
+    pub channel: Channel,
+    token: MetadataValue<Ascii>,
+}
+
+impl Link {
+    /// A call with the node's token.
+    pub(super) fn request<M>(&self, message: M) -> Request<M> {
+        let mut request = Request::new(message);
+        request.metadata_mut().insert("authorization", self.token.clone());
+        request
+    }
+}
+
+/// How connections are opened.
+#[derive(Debug)]
+pub(crate) struct Links {
+    token_file: PathBuf,
+    ca_file: Option<PathBuf>,
+    /// The interval of pings is doubled this often.
+    slowdown: AtomicU32,
+}
+
+impl Links {
+    /// Connections that show the token in `token_file`, read anew for each, and trust the authorities
+    /// in `ca_file` alone, or the public ones.
+    pub(crate) fn new(token_file: PathBuf, ca_file: Option<PathBuf>) -> Self {
+        Links { token_file, ca_file, slowdown: AtomicU32::new(0) }
+    }
+
+    /// Connects; or says why not.
+    pub(super) async fn open(&self, address: &Uri) -> Result<Link, String> {
+        let token = self.token().await?;
+        let endpoint = self.endpoint(address).await?;
+        let channel = endpoint.connect().await.map_err(|error| describe(&error))?;
+        Ok(Link { channel, token })
+    }
+
+    async fn token(&self) -> Result<MetadataValue<Ascii>, String> {
+        let path = self.token_file.display();
+        let text = tokio::fs::read_to_string(&self.token_file)
+            .await
+            .map_err(|error| format!("the node's token in {path} cannot be read: {error}"))?;
+        let bearer = format!("Bearer {}", text.trim());
+        let mut token: MetadataValue<Ascii> =
+            bearer.parse().map_err(|_| format!("what is in {path} is no token"))?;
+        token.set_sensitive(true);
+        Ok(token)
+    }
+
+    async fn endpoint(&self, address: &Uri) -> Result<Endpoint, String> {
+        let slowdown = self.slowdown.load(Ordering::Relaxed);
+        let endpoint = Endpoint::from(address.clone())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PING_EVERY * 2u32.pow(slowdown))
+            .keep_alive_timeout(PING_TIMEOUT)
+            .keep_alive_while_idle(true);
+        if address.scheme_str() != Some("https") {
+            return Ok(endpoint);
+        }
+        let tls = match &self.ca_file {
+            Some(path) => {
+                let pem = tokio::fs::read(path)
+                    .await
+                    .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
+            }
+            None => ClientTlsConfig::new().trust_anchors(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        };
+        endpoint.tls_config(tls).map_err(|error| describe(&error))
+    }
+
+    /// What the end of a call means for the stream.
+    pub(super) fn end_of(&self, status: &Status) -> End {
+        if is_too_many_pings(status) {
+            let slower = |n: u32| Some((n + 1).min(PING_SLOWDOWN_MAX));
+            if self.slowdown.fetch_update(Ordering::Relaxed, Ordering::Relaxed, slower).is_ok() {
+                tracing::debug!("the control plane wants fewer pings");
+            }
+        }
+        match status.code() {
+            Code::Unauthenticated | Code::PermissionDenied => End::Refused,
+            code => {
+                let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
+                End::Failed { why: format!("{code:?}: {}", describe(status)), retry_after }
+            }
+        }
+    }
+}
+
+fn is_too_many_pings(status: &Status) -> bool {
+    sources(status).any(|error| {
+        error.downcast_ref::<h2::Error>().and_then(h2::Error::reason) == Some(h2::Reason::ENHANCE_YOUR_CALM)
+    })
+}
+
+/// An error and its causes in one line; tonic says only "transport error" itself.
+pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for error in sources(error) {
+        let text = error
+            .downcast_ref::<Status>()
+            .map_or_else(|| error.to_string(), |status| status.message().to_owned());
+        if !text.is_empty() && parts.last().is_none_or(|last| !last.contains(&text)) {
+            parts.push(text);
+        }
+    }
+    parts.join(": ")
+}
+
+fn sources<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    // No chain of causes is deeper.
+    std::iter::successors(Some(error), |error| error.source()).take(16)
+}
