@@ -181,11 +181,6 @@ impl Gate {
         }
     }
 
-    /// Bytes held at the moment.
-    pub fn held_bytes(&self) -> usize {
-        self.held_bytes
-    }
-
     /// Opens the gate.
     pub fn commit(mut self) -> Committed {
         if let Shape::Unknown = self.shape {

@@ -127,8 +127,12 @@ impl Parts {
         let number = self.number.map(|n| n.to_string());
         let code = self.code.as_deref().or(number.as_deref());
         let kind = self.kind.as_deref().or(self.status.as_deref());
-        let is_silent = self.message.is_empty() && code.is_none() && kind.is_none();
-        (!is_silent).then(|| Detail::new(&self.message, kind, code, self.param.as_deref()))
+        let message = self.message.trim();
+        if message.is_empty() && code.is_none() && kind.is_none() {
+            return None;
+        }
+        let message = if message.is_empty() { "the upstream gave no reason" } else { message };
+        Some(Detail::new(message, kind, code, self.param.as_deref()))
     }
 
     fn read_code(&mut self, map: &Map<String, Value>) {

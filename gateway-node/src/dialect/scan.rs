@@ -56,17 +56,6 @@ pub enum ScanFault {
     },
 }
 
-impl ScanFault {
-    /// The parameter at fault, where it is one.
-    pub fn param(&self) -> Option<&'static str> {
-        match self {
-            ScanFault::Empty | ScanFault::Json(_) => None,
-            ScanFault::NoModel => Some("model"),
-            ScanFault::Member { param, .. } | ScanFault::Contradiction { param, .. } => Some(param),
-        }
-    }
-}
-
 /// Finds what the walk needs to know of a request.
 pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
     if body.trim_ascii().is_empty() {

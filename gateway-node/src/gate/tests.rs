@@ -359,6 +359,10 @@ fn a_stream_is_committed_when_it_exceeds_what_is_held() {
     assert_eq!(gate.on_bytes(Bytes::from(event)), Step::Read);
     assert_eq!(gate.on_bytes(Bytes::from_static(b"x")), Step::Commit(Decision::Bounds));
     assert!(gate.commit().tap.is_mid_event());
+    // Likewise where the end came with the same read: whatever it says, it was not looked at.
+    let large = ERROR.replace("\"b\"", &format!("\"{}\"", "b".repeat(GATE_EVENT_BYTES_MAX)));
+    let seen = stream(&[&large, TEXT, STOP, DONE]);
+    assert_eq!(seen, sent(Decision::Bounds, &[&large, TEXT, STOP, DONE], How::Finished));
     // Nothing but blanks.
     let mut gate = stream_gate();
     assert_eq!(gate.on_bytes(vec![b'\n'; GATE_HELD_BYTES_MAX].into()), Step::Read);

@@ -48,8 +48,12 @@ fn read(body: &[u8]) -> Option<Value> {
 }
 
 fn finish(class: F, reason: Reason, status: Option<u16>, parts: &Parts) -> Fault {
-    let status = if class == F::BadRequest { Some(shown(status)) } else { status };
-    Fault { class, reason, status, retry_after: None, detail: parts.detail() }
+    let fault = Fault::of(class).with_reason(reason).with_detail(parts.detail());
+    match status {
+        _ if class == F::BadRequest => fault.with_status(shown(status)),
+        Some(status) => fault.with_status(status),
+        None => fault,
+    }
 }
 
 /// The status of a bad request as callers may see it: a 4xx that is about the request and not about the
