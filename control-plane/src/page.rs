@@ -3,6 +3,7 @@
 
 mod api;
 mod html;
+mod rates;
 mod status;
 
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const CSS: &str = include_str!("page/sluice.css");
 const ICON: &str = include_str!("page/sluice.svg");
 
 /// Our own style sheet and icon, and nothing else: no script, no frame, no form.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
 
 /// The paths of the status page and of the JSON API. Who may see them is the listener's matter.
 pub fn routes(plane: Arc<Plane>) -> Router {

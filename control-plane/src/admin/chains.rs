@@ -37,8 +37,11 @@ impl Admin {
     fn chain(&self, request: &pb::GetChainRequest) -> Result<Vec<pb::Chain>, Error> {
         let wanted = self.plane.wanted()?;
         let catalog = catalog(&wanted)?;
-        let chains = catalog.map(|catalog| find(catalog, request)).transpose()?;
-        let chains = chains.ok_or_else(|| no_model(&request.model, []))?;
+        let none = || Error::NotFound {
+            what: "model",
+            name: format!("\"{}\": no catalog was applied yet", request.model),
+        };
+        let chains = find(catalog.ok_or_else(none)?, request)?;
         Ok(shown(chains, wanted.revision(), &self.plane.nodes.open_channels()))
     }
 

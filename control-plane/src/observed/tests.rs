@@ -216,7 +216,8 @@ proptest! {
             prop_assert!(channel.success_rate.is_none_or(|rate| (0.0..=1.0).contains(&rate)));
         }
         for model in &status.models {
-            prop_assert_eq!(model.success_rate.is_some(), model.requests.served + model.requests.failed() > 0);
+            let has_data = model.requests.served + model.requests.failed() > 0;
+            prop_assert_eq!(model.success_rate.is_some(), has_data);
             prop_assert!(model.success_rate.is_none_or(|rate| (0.0..=1.0).contains(&rate)));
         }
     }

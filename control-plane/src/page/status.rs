@@ -11,21 +11,12 @@ use axum::response::{Html as Page, IntoResponse, Response};
 use serde::Deserialize;
 
 use super::api::said;
-use super::html::{Attributes, Html};
+use super::html::Html;
+use super::rates;
 use crate::error::Error;
 use crate::nodes::{self, Finding, NodeView};
-use crate::observed::{Attempts, ChannelStatus, ModelStatus, Requests, Status, look, percent};
+use crate::observed::{Attempts, ChannelStatus, ModelStatus, Requests, Status, look};
 use crate::plane::Plane;
-
-/// How far back the columns go.
-const SPANS: [(&str, Duration); 3] = [
-    ("5 min", Duration::from_secs(5 * 60)),
-    ("1 h", Duration::from_secs(60 * 60)),
-    ("24 h", Duration::from_secs(24 * 60 * 60)),
-];
-/// A share of failures below one in a thousand is well, below one in a hundred wants a look.
-const WELL: f64 = 0.999;
-const FAIR: f64 = 0.99;
 
 /// The query string; a browser may bring anything else along.
 #[derive(Debug, Default, Deserialize)]
@@ -68,7 +59,7 @@ pub async fn show(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, Query
 }
 
 async fn view(plane: &Plane) -> Result<View, Error> {
-    let span = |index: usize| look::status(plane, SPANS[index].1, None);
+    let span = |index: usize| look::status(plane, rates::SPANS[index].1, None);
     let spans = [span(0).await?, span(1).await?, span(2).await?];
     let wanted = plane.wanted()?;
     let rows = plane.nodes.list(Some(&wanted.target)).into_iter();
@@ -175,18 +166,19 @@ fn models(html: &mut Html, view: &View) {
         }
         for model in &now.models {
             let name = if model.model.is_empty() { "(unknown model)" } else { &model.model };
-            rates(html, name, |html| {
-                row(html, "requests", "callers saw", "row-total", |span| {
-                    request_cell(find_model(view, span, &model.model))
+            rates::table(html, name, |html| {
+                rates::row(html, "requests", "callers saw", "row-total", |span| {
+                    rates::request_cell(find_model(view, span, &model.model))
                 });
                 for channel in &model.channels {
-                    row(html, &channel.channel, "attempts", "", |span| {
+                    rates::row(html, &channel.channel, "attempts", "", |span| {
                         let model = find_model(view, span, &model.model);
-                        attempt_cell(model.and_then(|model| find(&model.channels, &channel.channel)))
+                        rates::attempt_cell(model.and_then(|model| find(&model.channels, &channel.channel)))
                     });
                 }
             });
-            let apart = apart(find_model(view, SPANS.len() - 1, &model.model).map(|model| model.requests));
+            let apart =
+                apart(find_model(view, rates::SPANS.len() - 1, &model.model).map(|model| model.requests));
             if let Some(apart) = apart {
                 html.leaf("p", &[("class", "quiet")], &apart);
             }
@@ -200,17 +192,17 @@ fn channels(html: &mut Html, view: &View) {
         if now.channels.is_empty() {
             return html.leaf("p", &[], "The catalog has no channels in a chain yet.");
         }
-        rates(html, "Attempts on each channel, of all models", |html| {
+        rates::table(html, "Attempts on each channel, of all models", |html| {
             for channel in &now.channels {
                 let state = if channel.open_on.is_empty() { "breaker closed" } else { "breaker open" };
-                row(html, &channel.channel, state, "", |span| {
-                    attempt_cell(find(&view.spans[span].channels, &channel.channel))
+                rates::row(html, &channel.channel, state, "", |span| {
+                    rates::attempt_cell(find(&view.spans[span].channels, &channel.channel))
                 });
             }
         });
         html.leaf("h3", &[], "What failed in the last 24 h");
         html.node("dl", &[("class", "classes")], |html| {
-            for channel in &view.spans[SPANS.len() - 1].channels {
+            for channel in &view.spans[rates::SPANS.len() - 1].channels {
                 html.node("div", &[], |html| {
                     html.leaf("dt", &[], &channel.channel);
                     html.leaf("dd", &[], &classes(&channel.attempts));
@@ -225,7 +217,7 @@ fn nodes_table(html: &mut Html, view: &View) {
         if view.nodes.is_empty() {
             return html.leaf("p", &[], "No node was ever connected.");
         }
-        scrolling(html, "Nodes", |html| {
+        rates::scrolling(html, "Nodes", |html| {
             html.node("table", &[], |html| {
                 html.leaf("caption", &[], "What each node runs");
                 html.node("thead", &[], |html| {
@@ -284,7 +276,8 @@ fn footer(html: &mut Html, view: &View) {
     html.node("p", &[("class", "quiet")], |html| {
         html.text(&format!("As of {at}. The same as "));
         html.leaf("a", &[("href", "/api/v1/status")], "JSON");
-        html.text(". Success of attempts: ok / (ok + failed). Success of requests: served / (served + exhausted + cut).");
+        html.text(". Success of attempts: ok / (ok + failed); ");
+        html.text("of requests: served / (served + exhausted + cut).");
     });
 }
 
@@ -293,70 +286,6 @@ fn section(html: &mut Html, id: &'static str, title: &str, inside: impl FnOnce(&
         html.leaf("h2", &[("id", id)], title);
         inside(html);
     });
-}
-
-/// Something that may be wider than a phone; the keyboard reaches it too.
-fn scrolling(html: &mut Html, label: &str, inside: impl FnOnce(&mut Html)) {
-    html.node(
-        "div",
-        &[("class", "scroll"), ("role", "region"), ("aria-label", label), ("tabindex", "0")],
-        inside,
-    );
-}
-
-/// A table with a column for each span.
-fn rates(html: &mut Html, caption: &str, rows: impl FnOnce(&mut Html)) {
-    scrolling(html, caption, |html| {
-        html.node("table", &[("class", "rates")], |html| {
-            html.leaf("caption", &[], caption);
-            html.node("thead", &[], |html| {
-                html.node("tr", &[], |html| {
-                    html.leaf("th", &[("scope", "col")], "Success in the last");
-                    SPANS.iter().for_each(|(name, _)| html.leaf("th", &[("scope", "col")], name));
-                });
-            });
-            html.node("tbody", &[], rows);
-        });
-    });
-}
-
-fn row(html: &mut Html, name: &str, kind: &str, class: &str, cell: impl Fn(usize) -> Cell) {
-    let attributes: Attributes<'_> = if class.is_empty() { &[] } else { &[("class", class)] };
-    html.node("tr", attributes, |html| {
-        html.node("th", &[("scope", "row")], |html| {
-            html.text(name);
-            html.leaf("small", &[], kind);
-        });
-        for span in 0..SPANS.len() {
-            let Cell { rate, shown, counts } = cell(span);
-            html.node("td", &[("class", tone(rate))], |html| {
-                html.text(shown.as_deref().unwrap_or("no data"));
-                if shown.is_some() {
-                    html.leaf("small", &[], &counts);
-                }
-            });
-        }
-    });
-}
-
-/// A rate and the counts behind it.
-struct Cell {
-    rate: Option<f64>,
-    shown: Option<String>,
-    counts: String,
-}
-
-fn request_cell(model: Option<&ModelStatus>) -> Cell {
-    let requests = model.map(|model| model.requests).unwrap_or_default();
-    let counts = format!("{} served, {} failed", requests.served, requests.failed());
-    let shown = percent(requests.served, requests.failed());
-    Cell { rate: requests.success_rate(), shown, counts }
-}
-
-fn attempt_cell(channel: Option<&ChannelStatus>) -> Cell {
-    let (ok, failed) = channel.map_or((0, 0), |channel| (channel.attempts.ok, channel.attempts.failed));
-    let rate = channel.and_then(|channel| channel.attempts.success_rate());
-    Cell { rate, shown: percent(ok, failed), counts: format!("{ok} ok, {failed} failed") }
 }
 
 /// What is in no rate, in words.
@@ -403,15 +332,6 @@ fn state(state: nodes::State) -> (&'static str, &'static str) {
         nodes::State::Quarantined => ("quarantined", "bad"),
         nodes::State::Drained => ("drained", "none"),
         nodes::State::Lost => ("lost", "bad"),
-    }
-}
-
-fn tone(rate: Option<f64>) -> &'static str {
-    match rate {
-        None => "none",
-        Some(rate) if rate >= WELL => "well",
-        Some(rate) if rate >= FAIR => "fair",
-        Some(_) => "bad",
     }
 }
 

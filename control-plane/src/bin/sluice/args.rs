@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 
 use common::dialect::Dialect;
@@ -14,6 +14,7 @@ use common::dialect::Dialect;
 #[command(
     name = "sluice",
     version,
+    args_override_self = true,
     after_help = "The token itself may stand in SLUICE_TOKEN, instead of a file.\n\
                   Exit codes: 0 done, 1 difference or not found, 2 error, 3 halted, 4 timeout."
 )]
@@ -42,13 +43,13 @@ pub struct ConnectArgs {
     )]
     pub server: String,
     /// File with the admin token; the control plane writes it to <data-dir>/admin.token
-    #[arg(long, global = true, env = "SLUICE_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = "SLUICE_TOKEN_FILE", value_name = "FILE", value_parser = path())]
     pub token_file: Option<PathBuf>,
     /// The admin token itself. Only by the environment: a flag would show in the list of processes.
     #[arg(skip = std::env::var("SLUICE_TOKEN").ok())]
     pub token: Option<String>,
     /// PEM file with the certificate authority of an https server; without it the public ones count
-    #[arg(long, global = true, env = "SLUICE_CA_FILE", value_name = "FILE")]
+    #[arg(long, global = true, env = "SLUICE_CA_FILE", value_name = "FILE", value_parser = path())]
     pub ca_file: Option<PathBuf>,
     /// Time for each call; exit code 4 when it is over
     #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration)]
@@ -131,16 +132,17 @@ pub enum CatalogCommand {
     /// Print the document of a revision
     Get {
         /// Number of the revision; the current one without it
-        #[arg(value_name = "REV", value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(value_name = "REV", value_parser = value_parser!(u64).range(1..))]
         revision: Option<u64>,
     },
     /// List revisions, newest first
     History {
         /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        #[arg(long, value_name = "N", default_value_t = 50,
+              value_parser = value_parser!(u32).range(1..=1000))]
         limit: u32,
         /// Only revisions below this one
-        #[arg(long, value_name = "REV", value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(long, value_name = "REV", value_parser = value_parser!(u64).range(1..))]
         before: Option<u64>,
     },
 }
@@ -186,6 +188,11 @@ pub struct StatusArgs {
     /// Show it again whenever the numbers change
     #[arg(long)]
     pub watch: bool,
+}
+
+/// A path that may be empty: a variable that is set to nothing counts as not set.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

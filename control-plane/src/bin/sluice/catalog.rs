@@ -2,22 +2,22 @@
 //! own, `FILE:LINE: path: message`, as compilers write them.
 
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use tonic::{Code, Status};
-use tonic_types::StatusExt as _;
+use tonic_types::{FieldViolation, StatusExt as _};
 
 use common::limits::CATALOG_BYTES_MAX;
 use common::pb::admin as pb;
 
-use crate::args::{CatalogCommand, Format};
-use crate::call::{Connection, violations};
+use crate::args::{CatalogCommand, ConnectArgs, Format};
+use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, plural, table, time};
 
 /// A document and what to call it in messages.
-pub struct Document {
+struct Document {
     name: String,
     bytes: Vec<u8>,
 }
@@ -56,30 +56,22 @@ struct HistoryJson<'a> {
     revisions: Vec<RevisionJson<'a>>,
 }
 
-/// Reads the document that a command names, if it names one.
-pub fn read_document(command: &CatalogCommand) -> Result<Option<Document>, Fault> {
-    let path = match command {
-        CatalogCommand::Validate { file } | CatalogCommand::Apply { file, .. } => file,
-        CatalogCommand::Get { .. } | CatalogCommand::History { .. } => return Ok(None),
-    };
-    read(path).map(Some)
-}
-
-/// Runs a command of the group.
-pub async fn run(
-    command: CatalogCommand,
-    document: Option<Document>,
-    conn: &Connection,
-    output: &mut Output,
-) -> Result<Exit, Fault> {
-    match (command, document) {
-        (CatalogCommand::Validate { .. }, Some(document)) => validate(document, conn, output).await,
-        (CatalogCommand::Apply { expect, message, .. }, Some(document)) => {
-            apply(document, expect, message, conn, output).await
+/// Runs a command of the group. A document is read before the control plane is called, so that a wrong
+/// file name is not hidden behind an absent server.
+pub async fn run(command: CatalogCommand, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
+    match command {
+        CatalogCommand::Validate { file } => {
+            let document = read(&file)?;
+            validate(document, &Connection::open(connect).await?, output).await
         }
-        (CatalogCommand::Validate { file } | CatalogCommand::Apply { file, .. }, None) => Err(unread(&file)),
-        (CatalogCommand::Get { revision }, _) => get(revision, conn, output).await,
-        (CatalogCommand::History { limit, before }, _) => history(limit, before, conn, output).await,
+        CatalogCommand::Apply { file, expect, message } => {
+            let document = read(&file)?;
+            apply(document, expect, message, &Connection::open(connect).await?, output).await
+        }
+        CatalogCommand::Get { revision } => get(revision, &Connection::open(connect).await?, output).await,
+        CatalogCommand::History { limit, before } => {
+            history(limit, before, &Connection::open(connect).await?, output).await
+        }
     }
 }
 
@@ -132,8 +124,8 @@ async fn apply(
     Ok(Exit::Done)
 }
 
-/// Why an apply was refused. The details of the error have no lines, so the document is checked once
-/// more to have every fault located.
+/// Why an apply was refused. The details of an error have to fit into a header, so the document is
+/// checked once more to have all its faults, each with its line.
 async fn not_applied(
     status: &Status,
     name: &str,
@@ -177,6 +169,10 @@ fn unlocated(status: &Status, name: &str) -> Fault {
     Fault::error(format!("{name} has {}", plural(count, "fault", "faults"))).lines(lines).help(NOT_KEPT)
 }
 
+fn violations(status: &Status) -> Vec<FieldViolation> {
+    status.get_details_bad_request().map(|bad| bad.field_violations).unwrap_or_default()
+}
+
 fn faulty(name: &str, faults: &[pb::Finding], help: &str) -> Fault {
     let lines = faults.iter().map(|fault| located(name, "", fault)).collect();
     Fault::error(format!("{name} has {}", plural(faults.len(), "fault", "faults"))).lines(lines).help(help)
@@ -212,7 +208,15 @@ fn findings(findings: &[pb::Finding]) -> Vec<FindingJson<'_>> {
 
 async fn get(revision: Option<u64>, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
     let request = pb::GetCatalogRequest { revision: revision.unwrap_or(0) };
-    let answer = conn.answer(conn.catalog().get_catalog(request)).await.map_err(|s| conn.fault(&s))?;
+    let answer = match conn.answer(conn.catalog().get_catalog(request)).await {
+        Ok(answer) => answer,
+        Err(status) if revision.is_none() && status.code() == Code::NotFound => {
+            return Err(Fault::error("no catalog was applied yet")
+                .exit(Exit::Different)
+                .help("write one and apply it by `sluice catalog apply -f FILE`"));
+        }
+        Err(status) => return Err(conn.fault(&status)),
+    };
     if output.format() == Format::Json {
         let document = String::from_utf8_lossy(&answer.document);
         output.json(&revision_json(&answer.revision.unwrap_or_default(), Some(&document)))?;
@@ -285,10 +289,6 @@ fn read(path: &Path) -> Result<Document, Fault> {
     Ok(Document { name, bytes })
 }
 
-fn unread(file: &PathBuf) -> Fault {
-    Fault::error(format!("{} was not read", file.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -305,16 +305,12 @@ mod tests {
     #[test]
     fn each_fault_has_a_line_of_its_own_that_editors_understand() {
         let faults = [
-            finding(
-                "models.gpt-4o.routes[1].channel",
-                12,
-                "no such channel \"opnai\"; did you mean \"openai\"?",
-            ),
+            finding("models.gpt-4o.routes[1].channel", 12, "no such channel \"opnai\""),
             finding("", 0, "the document is empty"),
         ];
         let fault = faulty("catalog.toml", &faults, "mend it");
         let lines = [
-            "catalog.toml:12: models.gpt-4o.routes[1].channel: no such channel \"opnai\"; did you mean \"openai\"?",
+            "catalog.toml:12: models.gpt-4o.routes[1].channel: no such channel \"opnai\"",
             "catalog.toml: the document is empty",
         ];
         assert_eq!(fault.lines, lines);
@@ -348,7 +344,10 @@ mod tests {
             created_at_ms: 1_796_046_279_000,
         };
         let shown = plain(&history_table(std::slice::from_ref(&revision)));
-        let want = "REVISION  CREATED               AUTHOR  SHA256        MESSAGE\n      42  2026-11-30T13:44:39Z  admin   0123456789ab  cheaper\n";
+        let want = "\
+REVISION  CREATED               AUTHOR  SHA256        MESSAGE
+      42  2026-11-30T13:44:39Z  admin   0123456789ab  cheaper
+";
         assert_eq!(shown, want);
         let json = serde_json::to_value(revision_json(&revision, None)).unwrap();
         let keys: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use common::pb::admin as pb;
 
-use crate::args::Format;
+use crate::args::{ConnectArgs, Format};
 use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, clean, table};
@@ -38,16 +38,18 @@ struct HopJson<'a> {
 pub async fn show(
     model: String,
     dialect: Option<String>,
-    conn: &Connection,
+    connect: &ConnectArgs,
     output: &mut Output,
 ) -> Result<Exit, Fault> {
+    let conn = Connection::open(connect).await?;
     let request = pb::GetChainRequest { model, dialect: dialect.unwrap_or_default() };
     let answer = conn.answer(conn.chains().get_chain(request)).await.map_err(|s| conn.fault(&s))?;
     print(&answer.chains, output)
 }
 
 /// Shows the chains of all models.
-pub async fn list(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+pub async fn list(connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
+    let conn = Connection::open(connect).await?;
     let answer =
         conn.answer(conn.chains().list_chains(pb::ListChainsRequest {})).await.map_err(|s| conn.fault(&s))?;
     print(&answer.chains, output)

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use common::pb::admin as pb;
 
-use crate::args::{Format, KeysCommand};
+use crate::args::{ConnectArgs, Format, KeysCommand};
 use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, clean, table, time};
@@ -29,7 +29,8 @@ struct KeyJson<'a> {
 }
 
 /// Runs a command of the group.
-pub async fn run(command: KeysCommand, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+pub async fn run(command: KeysCommand, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
+    let conn = &Connection::open(connect).await?;
     match command {
         KeysCommand::Create { name } => create(name, conn, output).await,
         KeysCommand::List => list(conn, output).await,

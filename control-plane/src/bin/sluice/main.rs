@@ -16,7 +16,6 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 
 use args::{Args, Command};
-use call::Connection;
 use fault::{Exit, Fault};
 use output::Output;
 
@@ -38,38 +37,24 @@ fn main() -> ExitCode {
 }
 
 fn start(args: Args, output: &mut Output) -> Result<Exit, Fault> {
-    if let Command::Completions { shell } = args.command {
-        return completions(shell, output);
-    }
     // Fails only when a provider is there already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|cause| Fault::error(format!("cannot start: {cause}")))?;
-    runtime.block_on(async {
-        tokio::select! {
-            done = run(args, output) => done,
-            // Ctrl-C is how a watch ends.
-            _ = tokio::signal::ctrl_c() => Ok(Exit::Done),
-        }
-    })
+    runtime.block_on(run(args, output))
 }
 
 async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
-    // Read before connecting, so that a wrong file name is not hidden behind an absent server.
-    let document = match &args.command {
-        Command::Catalog { command } => catalog::read_document(command)?,
-        _ => None,
-    };
-    let conn = Connection::open(&args.connect).await?;
+    let connect = &args.connect;
     match args.command {
-        Command::Catalog { command } => catalog::run(command, document, &conn, output).await,
-        Command::Chain { model, dialect } => chain::show(model, dialect, &conn, output).await,
-        Command::Chains => chain::list(&conn, output).await,
-        Command::Nodes { command } => nodes::run(command, &conn, output).await,
-        Command::Keys { command } => keys::run(command, &conn, output).await,
-        Command::Status(wanted) => status::run(wanted, &conn, output).await,
+        Command::Catalog { command } => catalog::run(command, connect, output).await,
+        Command::Chain { model, dialect } => chain::show(model, dialect, connect, output).await,
+        Command::Chains => chain::list(connect, output).await,
+        Command::Nodes { command } => nodes::run(command, connect, output).await,
+        Command::Keys { command } => keys::run(command, connect, output).await,
+        Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Completions { shell } => completions(shell, output),
     }
 }
@@ -80,3 +65,6 @@ fn completions(shell: clap_complete::Shell, output: &mut Output) -> Result<Exit,
     output.bytes(&script)?;
     Ok(Exit::Done)
 }
+
+#[cfg(test)]
+mod tests;

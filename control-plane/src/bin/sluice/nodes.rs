@@ -6,7 +6,7 @@ use serde::Serialize;
 use common::clock::Clock;
 use common::pb::admin as pb;
 
-use crate::args::{Format, NodesCommand};
+use crate::args::{ConnectArgs, Format, NodesCommand};
 use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, ago, cell, clean, table};
@@ -41,7 +41,8 @@ struct FindingJson<'a> {
 }
 
 /// Runs a command of the group.
-pub async fn run(command: NodesCommand, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+pub async fn run(command: NodesCommand, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
+    let conn = &Connection::open(connect).await?;
     match command {
         NodesCommand::List { watch: false } => list(conn, output).await,
         NodesCommand::List { watch: true } => watch(conn, output).await,
@@ -59,12 +60,13 @@ async fn watch(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
     let mut client = conn.nodes();
     let call = client.watch_nodes(pb::WatchNodesRequest {});
     let mut stream = conn.answer(call).await.map_err(|s| conn.fault(&s))?;
-    let mut news = conn.first(&mut stream).await?;
-    loop {
+    let mut news = Some(conn.first(&mut stream).await?);
+    while let Some(pb::WatchNodesResponse { nodes }) = news {
         output.next_frame()?;
-        print(&news.nodes, Clock::system().now_ms(), output)?;
+        print(&nodes, Clock::system().now_ms(), output)?;
         news = conn.next(&mut stream).await?;
     }
+    Ok(Exit::Done)
 }
 
 fn print(nodes: &[pb::Node], now_ms: u64, output: &mut Output) -> Result<(), Fault> {

@@ -6,14 +6,15 @@ use tonic::Streaming;
 use common::pb::admin as pb;
 use control_plane::observed::{Attempts, ChannelStatus, ModelStatus, Requests, Status, percent};
 
-use crate::args::{Format, StatusArgs};
+use crate::args::{ConnectArgs, Format, StatusArgs};
 use crate::call::Connection;
 use crate::chain::breaker;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, table};
 
 /// Runs the command.
-pub async fn run(wanted: StatusArgs, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+pub async fn run(wanted: StatusArgs, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
+    let conn = &Connection::open(connect).await?;
     let StatusArgs { window, model, watch } = wanted;
     let (window_seconds, model) = (window.as_secs(), model.unwrap_or_default());
     let mut client = conn.status();
@@ -33,12 +34,13 @@ async fn follow(
     conn: &Connection,
     output: &mut Output,
 ) -> Result<Exit, Fault> {
-    let mut news = conn.first(&mut stream).await?;
-    loop {
+    let mut news = Some(conn.first(&mut stream).await?);
+    while let Some(pb::WatchStatusResponse { status }) = news {
         output.next_frame()?;
-        print(news.status, output)?;
+        print(status, output)?;
         news = conn.next(&mut stream).await?;
     }
+    Ok(Exit::Done)
 }
 
 fn print(status: Option<pb::Status>, output: &mut Output) -> Result<(), Fault> {
@@ -61,6 +63,9 @@ fn text(status: &Status) -> String {
         "last {window}  revision {}  nodes {} of {} connected  {age}\n",
         status.revision, status.nodes_connected, status.nodes_known
     );
+    if status.models.is_empty() {
+        return text + "no models\n";
+    }
     let header =
         ["MODEL", ">SUCCESS", ">SERVED", ">EXHAUSTED", ">CUT", ">BAD REQUEST", ">CANCELED", ">REFUSED"];
     text += "\nrequests: what callers saw\n";

@@ -1,0 +1,246 @@
+//! Command lines against a real control plane in this process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::tasks::Tasks;
+use control_plane::{Config, Settings, serve_with};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::output::Captured;
+
+const BOUND: Duration = Duration::from_secs(30);
+
+const CATALOG: &str = r#"
+[channels.direct]
+dialects = ["openai-chat"]
+base_url = "https://direct.example/v1"
+credential = "env:KEY"
+[channels.reseller]
+dialects = ["openai-chat"]
+base_url = "https://reseller.example/v1"
+credential = "env:KEY"
+[models."gpt-4o"]
+routes = [
+  { channel = "direct", upstream_model = "gpt-4o", cost = { input = "2.50", output = "10.00" } },
+  { channel = "reseller", upstream_model = "gpt-4o", cost = { input = "2.00", output = "8.00" } },
+]
+"#;
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    admin: SocketAddr,
+    tasks: Tasks,
+}
+
+/// How a command ended and what it said.
+#[derive(Debug)]
+struct Ended {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+impl Ended {
+    fn json(&self) -> serde_json::Value {
+        assert_eq!(self.out.lines().count(), 1, "{self:?}");
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let any = || Some("127.0.0.1:0".to_owned());
+        let settings = Settings {
+            data_dir: Some(dir.path().join("data")),
+            admin_listen: any(),
+            fleet_listen: any(),
+            http_listen: any(),
+            ..Settings::default()
+        };
+        let config = Config::check(settings).unwrap();
+        let (ready, is_ready) = oneshot::channel();
+        let tasks = Tasks::new();
+        tasks.spawn("control plane", |stop| async move {
+            serve_with(config, stop, |addresses| ready.send(addresses.admin).unwrap()).await.unwrap();
+        });
+        let admin = tokio::time::timeout(BOUND, is_ready).await.unwrap().unwrap();
+        Fixture { dir, admin, tasks }
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Runs a command line as `main` does.
+    async fn sluice(&self, line: &[&str]) -> Ended {
+        let server = format!("http://{}", self.admin);
+        let token = self.dir.path().join("data/admin.token");
+        let given = ["sluice", "--server", &server, "--token-file", token.to_str().unwrap()];
+        sluice(given.iter().chain(line)).await
+    }
+
+    async fn stop(self) {
+        assert!(self.tasks.stop(BOUND).await);
+    }
+}
+
+async fn sluice<'a>(line: impl Iterator<Item = &'a &'a str>) -> Ended {
+    let args = Args::try_parse_from(line.copied()).unwrap();
+    let (mut output, captured) = Captured::new(args.output);
+    let exit = match run(args, &mut output).await {
+        Ok(exit) => exit,
+        Err(fault) => output.fault(&fault),
+    };
+    Ended { code: exit.code(), out: captured.out(), err: captured.err() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_goes_in_and_comes_back_byte_for_byte() {
+    let fixture = Fixture::start().await;
+    let empty = fixture.sluice(&["catalog", "get"]).await;
+    assert_eq!((empty.code, empty.out.as_str()), (1, ""));
+    assert!(empty.err.starts_with("error: no catalog was applied yet\nhelp: "), "{}", empty.err);
+    assert_eq!(fixture.sluice(&["chain", "gpt-4o"]).await.code, 1);
+
+    let file = fixture.file("catalog.toml", CATALOG);
+    let file = file.to_str().unwrap();
+    let valid = fixture.sluice(&["catalog", "validate", "-f", file]).await;
+    assert_eq!((valid.code, valid.out), (0, format!("{file} is valid\n")));
+    let applied = fixture.sluice(&["catalog", "apply", "-f", file, "-m", "first", "-o", "json"]).await;
+    assert_eq!((applied.code, applied.out.as_str()), (0, "{\"revision\": 1}\n"));
+    let again = fixture.sluice(&["catalog", "apply", "-f", file]).await;
+    assert_eq!((again.code, again.out), (0, format!("no change: {file} is revision 1 already\n")));
+    assert_eq!(fixture.sluice(&["catalog", "get"]).await.out, CATALOG);
+    assert_eq!(fixture.sluice(&["catalog", "get", "1", "-o", "json"]).await.json()["document"], CATALOG);
+    assert_eq!(fixture.sluice(&["catalog", "get", "9"]).await.code, 1);
+    let history = fixture.sluice(&["catalog", "history", "-o", "json"]).await.json();
+    assert_eq!(
+        (&history["revisions"][0]["message"], &history["revisions"][1]),
+        (&"first".into(), &serde_json::Value::Null)
+    );
+
+    let chain = fixture.sluice(&["chain", "gpt-4o", "--dialect", "openai-chat"]).await;
+    let hops: Vec<_> =
+        chain.out.lines().skip(2).map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(hops, ["reseller", "direct"]);
+    assert_eq!(fixture.sluice(&["chains", "-o", "json"]).await.json()["chains"][0]["revision"], 1);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_catalog_is_refused_with_a_line_for_each_fault_and_nothing_is_kept() {
+    let fixture = Fixture::start().await;
+    let faulty = CATALOG
+        .replace("channel = \"direct\"", "channel = \"dirct\"")
+        .replace("https://reseller", "ftp://reseller");
+    let file = fixture.file("bad.toml", &faulty);
+    let file = file.to_str().unwrap();
+    for command in ["validate", "apply"] {
+        let refused = fixture.sluice(&["catalog", command, "-f", file]).await;
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{command}");
+        let lines: Vec<_> = refused.err.lines().collect();
+        assert!(lines[0].starts_with(&format!("{file}:8: channels.reseller.base_url: ")), "{}", refused.err);
+        assert!(
+            lines[1].starts_with(&format!("{file}:12: models.gpt-4o.routes[0].channel: no such channel"))
+        );
+        assert_eq!(lines[2], format!("error: {file} has 2 faults"));
+    }
+    let json = fixture.sluice(&["catalog", "validate", "-f", file, "-o", "json"]).await;
+    assert_eq!((json.code, json.json()["faults"][1]["line"].as_u64()), (2, Some(12)));
+    assert_eq!(fixture.sluice(&["catalog", "history"]).await.out, "no revisions\n");
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stale_expectation_is_refused_with_the_current_number() {
+    let fixture = Fixture::start().await;
+    let first = fixture.file("1.toml", CATALOG);
+    let second = fixture.file("2.toml", &format!("{CATALOG}# changed\n"));
+    for (file, expect) in [(&first, "0"), (&second, "1")] {
+        let applied =
+            fixture.sluice(&["catalog", "apply", "-f", file.to_str().unwrap(), "--expect", expect]).await;
+        assert_eq!(applied.code, 0, "{applied:?}");
+    }
+    let stale = fixture.sluice(&["catalog", "apply", "-f", first.to_str().unwrap(), "--expect", "1"]).await;
+    assert_eq!(stale.code, 2);
+    assert!(stale.err.contains("the catalog is at revision 2 by now, not at 1"), "{}", stale.err);
+    assert!(stale.err.contains("--expect 2"), "{}", stale.err);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_made_listed_and_revoked() {
+    let fixture = Fixture::start().await;
+    let made = fixture.sluice(&["keys", "create", "--name", "app", "-o", "json"]).await.json();
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(key.starts_with("sk-"));
+    let list = fixture.sluice(&["keys", "list"]).await;
+    assert!(list.out.contains(id) && !list.out.contains(key), "{}", list.out);
+    assert_eq!(fixture.sluice(&["keys", "revoke", id]).await.out, format!("revoked key {id} (app)\n"));
+    assert_eq!(fixture.sluice(&["keys", "revoke", "nobody"]).await.code, 1);
+    let empty = fixture.sluice(&["keys", "create", "--name", ""]).await;
+    assert_eq!((empty.code, empty.err.lines().count()), (2, 1), "{}", empty.err);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_without_traffic_shows_no_data() {
+    let fixture = Fixture::start().await;
+    let file = fixture.file("catalog.toml", CATALOG);
+    fixture.sluice(&["catalog", "apply", "-f", file.to_str().unwrap()]).await;
+    let status = fixture.sluice(&["status", "--window", "5m", "-o", "json"]).await.json();
+    assert_eq!(
+        (&status["window_seconds"], &status["data_until_ms"]),
+        (&300.into(), &serde_json::Value::Null)
+    );
+    assert_eq!(status["models"][0]["success_rate"], serde_json::Value::Null);
+    assert!(fixture.sluice(&["status"]).await.out.contains("no data was ever reported"));
+    let unknown = fixture.sluice(&["status", "--model", "gpt-40"]).await;
+    assert_eq!(unknown.code, 1);
+    assert!(unknown.err.contains("did you mean \"gpt-4o\"?"), "{}", unknown.err);
+    assert_eq!(fixture.sluice(&["nodes", "list"]).await.out, "no node was ever connected\n");
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_is_refused_and_its_source_named() {
+    let fixture = Fixture::start().await;
+    let wrong = fixture.file("wrong.token", "nonsense\n");
+    let refused = fixture.sluice(&["--token-file", wrong.to_str().unwrap(), "chains"]).await;
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains(&format!("does not know the token from {}", wrong.display())),
+        "{}",
+        refused.err
+    );
+    assert!(refused.err.contains("admin.token"), "{}", refused.err);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_ends_a_call_with_code_4() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", silent.local_addr().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("t");
+    std::fs::write(&token, "token").unwrap();
+    let line = [
+        "sluice",
+        "--server",
+        &server,
+        "--token-file",
+        token.to_str().unwrap(),
+        "--timeout",
+        "300ms",
+        "chains",
+    ];
+    let ended = sluice(line.iter()).await;
+    assert_eq!(ended.code, 4, "{ended:?}");
+    assert!(ended.err.contains("--timeout"), "{}", ended.err);
+}
