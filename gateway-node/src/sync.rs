@@ -37,6 +37,8 @@ pub(crate) use report::Reporter;
 const QUEUE: usize = 16;
 /// Room in a message beside the snapshot.
 const ENVELOPE_BYTES_MAX: usize = 1024 * 1024;
+/// How often it is looked whether breakers opened or closed; that is told without waiting for the heartbeat.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a leaving node waits for its farewell to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -138,6 +140,8 @@ impl Sync {
         leave: &CancellationToken,
     ) -> End {
         let mut session = Session::new(Instant::now());
+        let mut told = Vec::new();
+        let mut look_at = Instant::now() + LOOK_EVERY;
         loop {
             let event = tokio::select! {
                 message = inbound.message() => match message {
@@ -150,6 +154,13 @@ impl Sync {
                     Event::Taken(taken)
                 }
                 () = sleep_until(session.deadline()) => Event::Tick,
+                () = sleep_until(look_at) => {
+                    look_at = Instant::now() + LOOK_EVERY;
+                    if self.open_channels() == told {
+                        continue;
+                    }
+                    Event::Changed
+                }
                 () = leave.cancelled() => Event::Leave("shutting down".to_owned()),
             };
             for action in session.on(event, Instant::now()) {
@@ -160,7 +171,8 @@ impl Sync {
                         }
                     }
                     Action::Beat => {
-                        if let Err(end) = send(&tx, Up::Heartbeat(self.heartbeat())) {
+                        told = self.open_channels();
+                        if let Err(end) = send(&tx, Up::Heartbeat(self.heartbeat(told.clone()))) {
                             return end;
                         }
                     }
@@ -213,19 +225,21 @@ impl Sync {
         }
     }
 
-    fn heartbeat(&self) -> pb::NodeHeartbeat {
-        let now = Instant::now();
-        let table = self.gateway.tables.load();
-        let channels = table.iter().flat_map(|table| table.channels());
+    fn heartbeat(&self, open_channels: Vec<String>) -> pb::NodeHeartbeat {
         pb::NodeHeartbeat {
             applied: Some(self.applier.applied()),
-            open_channels: channels
-                .filter(|channel| channel.open_until(now).is_some())
-                .map(|channel| channel.id.to_string())
-                .collect(),
+            open_channels,
             in_flight: self.gateway.in_flight(),
             oldest_window_age_ms: self.gateway.observer.oldest_window_age().as_millis() as u64,
         }
+    }
+
+    fn open_channels(&self) -> Vec<String> {
+        let now = Instant::now();
+        let table = self.gateway.tables.load();
+        let channels = table.iter().flat_map(|table| table.channels());
+        let open = channels.filter(|channel| channel.open_until(now).is_some());
+        open.map(|channel| channel.id.to_string()).collect()
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) enum Event {
     Taken(Taken),
     /// The deadline has passed.
     Tick,
+    /// What heartbeats say has changed in a way that operators wait for.
+    Changed,
     /// The node leaves on purpose.
     Leave(String),
 }
@@ -127,6 +129,8 @@ impl Session {
             }
             Event::Taken(taken) => self.taken(taken),
             Event::Tick => self.tick(now),
+            Event::Changed if !matches!(self.state, State::Greeting) => self.beat(now),
+            Event::Changed => vec![],
             Event::Leave(reason) => {
                 vec![Action::Send(Up::Drain(pb::NodeDrain { reason })), Action::End(End::Left)]
             }
@@ -188,6 +192,10 @@ impl Session {
         if matches!(self.state, State::Greeting) || now < self.beaten + self.heartbeat {
             return vec![];
         }
+        self.beat(now)
+    }
+
+    fn beat(&mut self, now: Instant) -> Vec<Action> {
         self.beaten = now;
         vec![Action::Beat]
     }

@@ -95,6 +95,15 @@ fn heartbeats_go_out_every_15_s_and_while_an_update_is_taken_too() {
 }
 
 #[test]
+fn a_change_is_told_at_once_and_takes_the_place_of_the_next_heartbeat() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    assert_eq!(session.on(Event::Changed, t0 + s(5)), [Action::Beat]);
+    assert_eq!(session.deadline(), t0 + s(20));
+    assert_eq!(Session::new(t0).on(Event::Changed, t0), [], "the node is not welcome yet");
+}
+
+#[test]
 fn a_peer_that_is_silent_for_45_s_is_gone() {
     let t0 = Instant::now();
     let mut session = following(t0);
