@@ -7,8 +7,6 @@ mod apply;
 mod connect;
 mod report;
 mod session;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
