@@ -1,0 +1,160 @@
+//! Start, readiness, restart, shutdown.
+
+use std::time::Duration;
+
+use common::pb::admin::NodeState;
+use common::pb::fleet::sync_response::Message as Hears;
+use control_plane::{Config, ServeError, Settings};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::Code;
+
+use crate::support::{Node, Plane, SOON, connect, document, get, settings};
+
+const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
+
+#[tokio::test]
+async fn probes_and_metrics_answer_and_listen_json_tells_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start(dir.path()).await;
+    let http = plane.addresses.http.port();
+    for path in ["/healthz", "/readyz", "/metrics", "/", "/api/v1/status"] {
+        assert_eq!(get(http, path, None).await.0, 200, "{path}");
+    }
+    assert_eq!(get(http, "/nothing", None).await.0, 404);
+    let text = std::fs::read_to_string(dir.path().join("listen.json")).unwrap();
+    let expected = format!(r#""http":"127.0.0.1:{http}""#);
+    assert!(text.contains(&expected) && text.contains("\"admin\"") && text.contains("\"fleet\""), "{text}");
+    plane.stop().await;
+    assert!(!dir.path().join("listen.json").exists());
+}
+
+#[tokio::test]
+async fn off_loopback_the_page_asks_for_the_admin_token_and_the_probes_do_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let everywhere = Settings {
+        http_listen: Some("0.0.0.0:0".into()),
+        insecure_plaintext: Some(true),
+        ..settings(dir.path())
+    };
+    let plane = Plane::start_with(everywhere).await;
+    let (http, token) = (plane.addresses.http.port(), plane.admin_token());
+    for path in ["/", "/metrics", "/api/v1/status"] {
+        assert_eq!(get(http, path, None).await.0, 401, "{path}");
+        assert_eq!(get(http, path, Some("wrong")).await.0, 401, "{path}");
+        assert_eq!(get(http, path, Some(&token)).await.0, 200, "{path}");
+    }
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(get(http, path, None).await.0, 200, "{path}");
+    }
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_keeps_revisions_tokens_epoch_and_the_nodes_that_were_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start(dir.path()).await;
+    let token = plane.admin_token();
+    plane.apply(&document(1)).await;
+    let (mut node, target) = Node::connected(&plane, "n1").await;
+    plane.nodes(|nodes| nodes[0].state() == NodeState::InSync).await;
+    plane.stop().await;
+    assert!(matches!(node.hear().await, Ok(Some(Hears::Drain(_)))));
+    assert!(matches!(node.hear().await, Ok(None)));
+
+    let plane = Plane::start(dir.path()).await;
+    assert_eq!(plane.admin_token(), token);
+    let shown = plane.nodes(|nodes| !nodes.is_empty()).await;
+    assert_eq!((shown[0].id.as_str(), shown[0].connected, shown[0].applied_revision), ("n1", false, 1));
+    let mut node = plane.node("n1", Some(target)).await;
+    node.welcome().await;
+    assert!(matches!(node.hear().await, Ok(Some(Hears::UpToDate(_)))));
+    assert_eq!(plane.apply(&document(2)).await, 2);
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn two_control_planes_do_not_share_a_data_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start(dir.path()).await;
+    let config = Config::check(settings(dir.path())).unwrap();
+    let second = control_plane::serve(config, CancellationToken::new()).await;
+    assert!(matches!(second, Err(ServeError::Folder(_))));
+    assert!(dir.path().join("listen.json").exists(), "the first one's addresses stay");
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let config = Config::check(Settings { fleet_listen: Some(at.clone()), ..settings(dir.path()) }).unwrap();
+    let refused = control_plane::serve(config, CancellationToken::new()).await.unwrap_err();
+    assert!(refused.to_string().contains(&at), "{refused}");
+}
+
+#[tokio::test]
+async fn fr_017_shutdown_is_bounded_with_open_streams_and_silent_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start(dir.path()).await;
+    plane.apply(&document(1)).await;
+    // Nodes that never read, an operator that watches, connections that say nothing or half a request.
+    let mut held = Vec::new();
+    for n in 0..3 {
+        held.push(plane.node(&format!("n{n}"), None).await);
+    }
+    let admin = plane.admin().await;
+    let mut watching = common::pb::admin::node_service_client::NodeServiceClient::new(admin.conn.clone());
+    let watch = watching.watch_nodes(admin.request(common::pb::admin::WatchNodesRequest {})).await.unwrap();
+    let mut silent = Vec::new();
+    for port in [plane.addresses.admin, plane.addresses.fleet, plane.addresses.http].map(|a| a.port()) {
+        silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+        let mut half = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        half.write_all(b"GET /readyz HTT").await.unwrap();
+        silent.push(half);
+    }
+    let took = plane.stop().await;
+    assert!(took < SHUTDOWN_MAX, "{took:?}");
+    drop((held, watch, silent));
+}
+
+#[tokio::test]
+async fn fr_027_before_it_is_ready_it_says_unavailable_and_never_that_a_token_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nobody answers there.
+    let away =
+        Settings { database_url: Some("postgres://nobody@127.0.0.1:1/none".into()), ..settings(dir.path()) };
+    let config = Config::check(away).unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = control_plane::serve(config, shutdown.clone());
+    let asking = async {
+        let file = dir.path().join("listen.json");
+        let text = timeout(SOON, async {
+            loop {
+                match std::fs::read_to_string(&file) {
+                    Ok(text) => break text,
+                    Err(_) => sleep(Duration::from_millis(10)).await,
+                }
+            }
+        });
+        let text = text.await.unwrap();
+        let port = |name: &str| -> u16 {
+            let after = text.split(&format!("\"{name}\":\"127.0.0.1:")).nth(1).unwrap();
+            after.split('"').next().unwrap().parse().unwrap()
+        };
+        for token in ["", "wrong"] {
+            let conn = connect(port("fleet")).await;
+            let refused = Node::connect_over(conn, token, "n", None).await.err().unwrap();
+            assert_eq!(refused.code(), Code::Unavailable);
+        }
+        assert_eq!(get(port("http"), "/healthz", None).await.0, 200);
+        assert_eq!(get(port("http"), "/readyz", None).await.0, 503);
+        assert_eq!(get(port("http"), "/metrics", None).await.0, 503);
+        shutdown.cancel();
+    };
+    let (served, ()) = timeout(SOON, async { tokio::join!(serving, asking) }).await.unwrap();
+    served.unwrap();
+}

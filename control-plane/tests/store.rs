@@ -1,0 +1,99 @@
+//! The store suite: the same cases on SQLite, one test each, and on a private PostgreSQL, all in one
+//! test. Without a PostgreSQL that test fails: an unproven half is no success.
+#![allow(missing_docs, reason = "a test has no readers of its documentation")]
+
+#[path = "store/cases.rs"]
+mod cases;
+#[path = "../../tests/src/database.rs"]
+mod database;
+#[path = "store/windows.rs"]
+mod windows;
+
+use std::sync::Arc;
+
+use control_plane::store::Store;
+use sqlx::Connection as _;
+
+/// A new database of either kind, that may be opened several times, as by several processes.
+enum Place {
+    Folder(tempfile::TempDir),
+    Url(String),
+}
+
+const NOW: u64 = 1_700_000_000_000;
+
+impl Place {
+    async fn open(&self) -> Store {
+        let opened = match self {
+            Place::Folder(folder) => Store::open_sqlite(folder.path(), NOW).await,
+            Place::Url(url) => Store::open_postgres(url, NOW).await,
+        };
+        opened.unwrap()
+    }
+
+    /// Does something to the database behind the store's back.
+    async fn execute(&self, sql: &'static str) {
+        match self {
+            Place::Folder(folder) => {
+                let url = format!("sqlite://{}", folder.path().join("sluice.db").display());
+                let mut conn = sqlx::SqliteConnection::connect(&url).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
+            }
+            Place::Url(url) => {
+                let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
+            }
+        }
+    }
+}
+
+macro_rules! suite {
+    ($($file:ident::$case:ident,)+) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+                async fn $case() {
+                    let place = super::Place::Folder(tempfile::tempdir().unwrap());
+                    super::$file::$case(std::sync::Arc::new(place)).await;
+                }
+            )+
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn the_whole_suite_holds_on_postgresql_too() {
+            let cluster = database::Postgres::lend().expect("a PostgreSQL for the store suite");
+            $(
+                println!("case {}", stringify!($case));
+                let name = format!("store_{}_{}", std::process::id(), stringify!($case));
+                let url = cluster.create(&name[..name.len().min(63)]).unwrap();
+                $file::$case(Arc::new(Place::Url(url))).await;
+            )+
+        }
+    };
+}
+
+suite! {
+    cases::every_statement_is_taken_by_the_database,
+    cases::migrations_are_safe_to_run_twice_and_by_many_at_once,
+    cases::the_epoch_is_given_once,
+    cases::revisions_are_numbered_without_gaps_and_a_taken_number_is_refused,
+    cases::of_many_who_make_the_same_revision_one_wins,
+    cases::revisions_are_listed_newest_first_and_by_page,
+    cases::fr_045_documents_and_snapshots_come_back_byte_by_byte,
+    cases::each_change_of_the_keys_moves_their_version_by_one,
+    cases::a_key_is_revoked_once_and_an_unknown_one_is_none,
+    cases::nodes_are_kept_and_a_late_writer_does_not_take_them_back,
+    windows::a_window_counts_once_and_its_reply_may_be_lost,
+    windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
+    windows::fr_041_boots_are_told_apart_by_their_id_alone,
+    windows::of_many_who_report_the_same_window_one_counts,
+    windows::a_window_that_does_not_follow_counts_nothing,
+    windows::a_restored_database_goes_on_from_what_the_node_knows,
+    windows::running_totals_that_differ_are_told_and_change_nothing,
+    windows::counters_are_read_by_time_model_and_step,
+    windows::a_window_of_another_class_or_a_very_large_count_is_kept_as_it_is,
+    windows::older_counters_are_rolled_up_without_losing_any_and_twice_changes_nothing,
+    windows::nothing_is_lost_when_windows_come_during_a_rollup,
+    windows::forgotten_counters_are_gone_and_others_stay,
+    windows::any_order_of_retries_gives_the_same_sums,
+}
