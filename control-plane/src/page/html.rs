@@ -25,7 +25,8 @@ impl Html {
         inside(self);
         self.0 += "</";
         self.0 += tag;
-        self.0 += ">\n";
+        // Behind these a line break would show as a blank.
+        self.0 += if matches!(tag, "a" | "small" | "span" | "strong") { ">" } else { ">\n" };
     }
 
     /// An element with nothing but text in it.

@@ -43,7 +43,7 @@ pub fn row(html: &mut Html, name: &str, kind: &str, class: &str, cell: impl Fn(u
         for span in 0..SPANS.len() {
             let Cell { rate, shown, counts } = cell(span);
             html.node("td", &[("class", tone(rate))], |html| {
-                html.text(shown.as_deref().unwrap_or("no data"));
+                html.leaf("span", &[("class", "rate")], shown.as_deref().unwrap_or("no data"));
                 if shown.is_some() {
                     html.leaf("small", &[], &counts);
                 }

@@ -111,12 +111,12 @@ fn head(html: &mut Html, refresh: Option<u16>) {
 }
 
 fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
-    let now = latest(view);
+    let day = day(view);
     html.leaf("h1", &[], "Sluice");
     html.node("dl", &[("class", "summary")], |html| {
-        let revision = if now.revision == 0 { "none yet".to_owned() } else { now.revision.to_string() };
-        let age = now.data_age().map_or("no data".to_owned(), |age| format!("{} old", span(age)));
-        let nodes = format!("{} of {} connected", now.nodes_connected, now.nodes_known);
+        let revision = if day.revision == 0 { "none yet".to_owned() } else { day.revision.to_string() };
+        let age = day.data_age().map_or("no data".to_owned(), |age| format!("{} old", span(age)));
+        let nodes = format!("{} of {} connected", day.nodes_connected, day.nodes_known);
         for (name, value) in [("Revision", revision), ("Nodes", nodes), ("Newest data", age)] {
             html.node("div", &[], |html| {
                 html.leaf("dt", &[], name);
@@ -137,8 +137,7 @@ fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
 
 fn open_breakers(html: &mut Html, view: &View) {
     section(html, "breakers", "Open breakers", |html| {
-        let open: Vec<_> =
-            latest(view).channels.iter().filter(|channel| !channel.open_on.is_empty()).collect();
+        let open: Vec<_> = day(view).channels.iter().filter(|channel| !channel.open_on.is_empty()).collect();
         if open.is_empty() {
             return html.leaf("p", &[], "No breaker is open.");
         }
@@ -160,13 +159,12 @@ fn models(html: &mut Html, view: &View) {
             &[("class", "quiet")],
             "What callers saw (requests), beside what the channels did for it (attempts).",
         );
-        let now = latest(view);
-        if now.models.is_empty() {
+        let day = day(view);
+        if day.models.iter().all(|model| model.model.is_empty()) {
             html.leaf("p", &[], "The catalog has no models yet.");
         }
-        for model in &now.models {
-            let name = if model.model.is_empty() { "(unknown model)" } else { &model.model };
-            rates::table(html, name, |html| {
+        for model in day.models.iter().filter(|model| !model.model.is_empty()) {
+            rates::table(html, &model.model, |html| {
                 rates::row(html, "requests", "callers saw", "row-total", |span| {
                     rates::request_cell(find_model(view, span, &model.model))
                 });
@@ -177,23 +175,27 @@ fn models(html: &mut Html, view: &View) {
                     });
                 }
             });
-            let apart =
-                apart(find_model(view, rates::SPANS.len() - 1, &model.model).map(|model| model.requests));
-            if let Some(apart) = apart {
+            if let Some(apart) = apart(model.requests) {
                 html.leaf("p", &[("class", "quiet")], &apart);
             }
+        }
+        let unknown = day.models.iter().filter(|model| model.model.is_empty());
+        let unknown: u64 = unknown.map(|model| model.requests.refused).sum();
+        if unknown > 0 {
+            let text = format!("In the last 24 h {unknown} were refused before their model was known.");
+            html.leaf("p", &[("class", "quiet")], &text);
         }
     });
 }
 
 fn channels(html: &mut Html, view: &View) {
     section(html, "channels", "Channels", |html| {
-        let now = latest(view);
-        if now.channels.is_empty() {
+        let day = day(view);
+        if day.channels.is_empty() {
             return html.leaf("p", &[], "The catalog has no channels in a chain yet.");
         }
         rates::table(html, "Attempts on each channel, of all models", |html| {
-            for channel in &now.channels {
+            for channel in &day.channels {
                 let state = if channel.open_on.is_empty() { "breaker closed" } else { "breaker open" };
                 rates::row(html, &channel.channel, state, "", |span| {
                     rates::attempt_cell(find(&view.spans[span].channels, &channel.channel))
@@ -202,7 +204,7 @@ fn channels(html: &mut Html, view: &View) {
         });
         html.leaf("h3", &[], "What failed in the last 24 h");
         html.node("dl", &[("class", "classes")], |html| {
-            for channel in &view.spans[rates::SPANS.len() - 1].channels {
+            for channel in &day.channels {
                 html.node("div", &[], |html| {
                     html.leaf("dt", &[], &channel.channel);
                     html.leaf("dd", &[], &classes(&channel.attempts));
@@ -228,7 +230,7 @@ fn nodes_table(html: &mut Html, view: &View) {
                     });
                 });
                 html.node("tbody", &[], |html| {
-                    view.nodes.iter().for_each(|row| node(html, row, latest(view).at_ms))
+                    view.nodes.iter().for_each(|row| node(html, row, day(view).at_ms))
                 });
             });
         });
@@ -271,7 +273,7 @@ fn node(html: &mut Html, row: &NodeRow, now_ms: u64) {
 }
 
 fn footer(html: &mut Html, view: &View) {
-    let at = i64::try_from(latest(view).at_ms / 1000).unwrap_or(i64::MAX);
+    let at = i64::try_from(day(view).at_ms / 1000).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_second(at).map_or_else(|_| "now".to_owned(), |at| at.to_string());
     html.node("p", &[("class", "quiet")], |html| {
         html.text(&format!("As of {at}. The same as "));
@@ -289,8 +291,8 @@ fn section(html: &mut Html, id: &'static str, title: &str, inside: impl FnOnce(&
 }
 
 /// What is in no rate, in words.
-fn apart(requests: Option<Requests>) -> Option<String> {
-    let Requests { bad_request, canceled, refused, exhausted, cut, .. } = requests.unwrap_or_default();
+fn apart(requests: Requests) -> Option<String> {
+    let Requests { bad_request, canceled, refused, exhausted, cut, .. } = requests;
     let counts = [
         (exhausted, "exhausted"),
         (cut, "cut"),
@@ -311,9 +313,10 @@ fn classes(attempts: &Attempts) -> String {
     }
 }
 
-fn latest(view: &View) -> &Status {
-    let [_, hour, _] = &view.spans;
-    hour
+/// The widest span: every model and channel of the others is in it too.
+fn day(view: &View) -> &Status {
+    let [_, _, day] = &view.spans;
+    day
 }
 
 fn find_model<'a>(view: &'a View, span: usize, name: &str) -> Option<&'a ModelStatus> {

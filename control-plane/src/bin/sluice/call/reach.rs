@@ -13,6 +13,8 @@ use super::refusal::WHERE_TOKENS_ARE;
 use crate::args::ConnectArgs;
 use crate::fault::Fault;
 
+const PEM_MARK: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
 /// Puts the token on each request.
 #[derive(Clone)]
 pub struct Bearer(MetadataValue<Ascii>);
@@ -94,6 +96,13 @@ pub fn tls(ca_file: Option<&Path>) -> Result<ClientTlsConfig, Fault> {
     let pem = std::fs::read(path).map_err(|cause| {
         Fault::error(format!("cannot read the authority's file {}: {cause}", path.display()))
     })?;
+    // Without this, a file of another kind shows only as an issuer that nobody knows.
+    if !pem.windows(PEM_MARK.len()).any(|bytes| bytes == PEM_MARK) {
+        return Err(Fault::error(format!(
+            "the authority's file {} holds no certificate in PEM form",
+            path.display()
+        )));
+    }
     Ok(ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem)))
 }
 
@@ -127,5 +136,15 @@ mod tests {
             assert!(!check(uri, false), "{uri}");
             assert!(check(uri, true), "{uri}");
         }
+    }
+
+    #[test]
+    fn a_file_without_a_certificate_is_no_authority() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ca.pem");
+        std::fs::write(&path, "not a certificate").unwrap();
+        assert!(tls(Some(&path)).unwrap_err().message.contains("holds no certificate in PEM form"));
+        assert!(tls(Some(Path::new("/no/such/ca.pem"))).unwrap_err().message.contains("cannot read"));
+        assert!(tls(None).is_ok() && tls(Some(Path::new(""))).is_ok());
     }
 }

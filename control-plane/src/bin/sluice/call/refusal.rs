@@ -48,7 +48,7 @@ pub fn fault(status: &Status, peer: &Peer) -> Fault {
         }
         Code::Cancelled | Code::Unknown | Code::Internal | Code::DataLoss | Code::Ok => {
             Fault::error(format!("the call to the control plane at {server} failed: {}", cause(status)))
-                .help("is this its admin address? its log says more")
+                .help("is this its admin address, and does it serve http or https there? its log says more")
         }
         Code::InvalidArgument
         | Code::Aborted
