@@ -140,3 +140,57 @@ fn sources<'a>(
     // No chain of causes is deeper.
     std::iter::successors(Some(error), |error| error.source()).take(16)
 }
+
+#[cfg(test)]
+mod tests {
+    use tonic_types::ErrorDetails;
+
+    use super::*;
+
+    fn links() -> Links {
+        Links::new("no-such-file".into(), None)
+    }
+
+    #[test]
+    fn fr_027_only_a_refused_token_means_a_slow_retry() {
+        for code in [Code::Unauthenticated, Code::PermissionDenied] {
+            assert_eq!(links().end_of(&Status::new(code, "who are you")), End::Refused);
+        }
+        let End::Failed { why, retry_after } = links().end_of(&Status::unavailable("not ready")) else {
+            panic!("a failure like any other");
+        };
+        assert_eq!((why.as_str(), retry_after), ("Unavailable: not ready", None));
+    }
+
+    #[test]
+    fn fr_025_the_time_to_come_back_is_read() {
+        let details = ErrorDetails::with_retry_info(Some(Duration::from_secs(7)));
+        let busy = Status::with_error_details(Code::ResourceExhausted, "busy", details);
+        let End::Failed { retry_after, .. } = links().end_of(&busy) else { panic!("a failure") };
+        assert_eq!(retry_after, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn fr_019_each_complaint_about_pings_doubles_their_interval_down_to_a_bound() {
+        let links = links();
+        let complaint = || Status::from_error(Box::new(h2::Error::from(h2::Reason::ENHANCE_YOUR_CALM)));
+        for expected in [1, 2, 3, 4, 4] {
+            links.end_of(&complaint());
+            assert_eq!(links.slowdown.load(Ordering::Relaxed), expected);
+        }
+        links.end_of(&Status::unavailable("x"));
+        assert_eq!(links.slowdown.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test]
+    async fn a_missing_token_says_which_file_and_the_token_is_never_shown() {
+        let why = links().open(&Uri::from_static("http://127.0.0.1:9")).await.unwrap_err();
+        assert!(why.contains("no-such-file"), "{why}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        std::fs::write(&file, "secret-token\n").unwrap();
+        let token = Links::new(file, None).token().await.unwrap();
+        assert_eq!(token, "Bearer secret-token");
+        assert!(!format!("{token:?}").contains("secret-token"));
+    }
+}

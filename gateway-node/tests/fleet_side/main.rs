@@ -1,9 +1,10 @@
 //! The node's side of the fleet, against a control plane that does what each test says: real sockets,
 //! real files, one process where possible.
-#![allow(missing_docs, reason = "a test")]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 mod node;
 mod plane;
+mod tls;
 
 use std::time::Duration;
 

@@ -56,7 +56,12 @@ pub struct Node {
 impl Node {
     /// Starts on the data folder of `dir`.
     pub async fn start(dir: &Path, planes: &str) -> Node {
-        let settings = Settings::parse_from([vec!["node".to_owned()], args(dir, planes)].concat());
+        Node::start_with(dir, planes, vec![]).await
+    }
+
+    /// With more flags.
+    pub async fn start_with(dir: &Path, planes: &str, more: Vec<String>) -> Node {
+        let settings = Settings::parse_from([vec!["node".to_owned()], args(dir, planes), more].concat());
         let config = Config::check(settings).unwrap();
         let (ready, addresses) = oneshot::channel();
         let (end, ended) = watch::channel(None);
