@@ -2,11 +2,13 @@
 //! like, and what of ours their SDKs understand. Unknown things count as content: a healthy new feature is never
 //! held back.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use common::class::FailureClass as F;
 use common::code::Code;
 use common::dialect::Dialect;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -146,7 +148,7 @@ fn judge_whole(body: &[u8]) -> Verdict {
         // An error, or nothing that is known: small enough to be looked at as a tree, or not JSON at all.
         _ => return judge_unanswered(&text),
     };
-    if memmem::find(choices.as_bytes(), b"error\"").is_none() {
+    if ERROR.find(choices.as_bytes()).is_none() {
         return Verdict::Content;
     }
     match serde_json::from_str::<Value>(choices) {
@@ -181,7 +183,7 @@ fn observe(event: &Event<'_>) -> After {
     }
     // Nearly every chunk ends here: two searches, no parse, no allocation.
     let is_error_event = is_error_event(event);
-    if !is_error_event && memmem::find(data, b"error\"").is_none() && !may_finish(data) {
+    if !is_error_event && ERROR.find(data).is_none() && !may_finish(data) {
         return After::Ordinary;
     }
     let Some(chunk) = read(data) else { return After::Ordinary };
@@ -203,11 +205,15 @@ fn observe(event: &Event<'_>) -> After {
     }
 }
 
+/// The end of every member, or reason, that can mean a failure. Prepared once: it is sought in every chunk.
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"error\""));
+
+static FINISH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"finish_reason\""));
+
 /// Whether some `finish_reason` is anything but `null`.
 fn may_finish(data: &[u8]) -> bool {
-    const NAME: &[u8] = b"\"finish_reason\"";
-    memmem::find_iter(data, NAME).any(|at| {
-        let rest = data.get(at + NAME.len()..).unwrap_or_default().trim_ascii_start();
+    FINISH.find_iter(data).any(|at| {
+        let rest = data.get(at + FINISH.needle().len()..).unwrap_or_default().trim_ascii_start();
         !rest.strip_prefix(b":").is_some_and(|value| value.trim_ascii_start().starts_with(b"null"))
     })
 }
