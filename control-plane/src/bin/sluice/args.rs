@@ -42,7 +42,7 @@ pub struct ConnectArgs {
         default_value = "http://127.0.0.1:7443"
     )]
     pub server: String,
-    /// File with the admin token; the control plane writes it to <data-dir>/admin.token
+    /// File with the admin token; the control plane writes admin.token into its data folder
     #[arg(long, global = true, env = "SLUICE_TOKEN_FILE", value_name = "FILE", value_parser = path())]
     pub token_file: Option<PathBuf>,
     /// The admin token itself. Only by the environment: a flag would show in the list of processes.
