@@ -16,7 +16,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::caller::Caller;
 use crate::catalog::{CREDENTIAL, CREDENTIAL_ENV, Document};
 use crate::eventually::eventually;
-use crate::process::{Process, Program, binary_path, free_port};
+use crate::process::{Process, Program, binary_path, free_port, get};
 
 /// Enough for a change to reach every node, on a busy machine.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -113,6 +113,7 @@ impl Fleet {
             data_dir: dir.path().join("control-plane"),
             args,
             env: vec![],
+            ready_at: Some("http"),
         })
         .await?;
         let mut fleet = Fleet {
@@ -166,6 +167,7 @@ impl Fleet {
             label: id,
             args,
             env: vec![(CREDENTIAL_ENV.to_owned(), CREDENTIAL.to_owned())],
+            ready_at: None,
         })
     }
 
@@ -212,11 +214,7 @@ impl Fleet {
 
     /// A connection to the admin listener with another token.
     pub fn admin_with(&self, token: &str) -> anyhow::Result<Admin> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", self.control_plane.address("admin")?))?
-            .connect_timeout(Duration::from_secs(5))
-            .timeout(Duration::from_secs(20));
-        let token = WithToken(format!("Bearer {token}").parse()?);
-        Ok(InterceptedService::new(endpoint.connect_lazy(), token))
+        admin_at(self.control_plane.address("admin")?, token)
     }
 
     /// Applies a catalog and returns its revision.
@@ -347,6 +345,15 @@ impl Drop for Fleet {
     }
 }
 
+/// A connection to an admin listener; it is opened by the first call.
+pub fn admin_at(address: SocketAddr, token: &str) -> anyhow::Result<Admin> {
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
+        .connect_timeout(Duration::from_secs(5))
+        .timeout(Duration::from_secs(20));
+    let token = WithToken(format!("Bearer {token}").parse()?);
+    Ok(InterceptedService::new(endpoint.connect_lazy(), token))
+}
+
 /// Applies a document over a connection of its own, so that the fleet can be handled meanwhile.
 pub async fn apply_by(admin: Admin, document: String, expected_revision: Option<u64>) -> anyhow::Result<u64> {
     let mut client = admin::catalog_service_client::CatalogServiceClient::new(admin);
@@ -367,10 +374,4 @@ pub fn init() {
 
 fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
     pairs.iter().flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()]).collect()
-}
-
-async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
-    let response = client.get(format!("http://{address}{path}")).send().await?;
-    Ok((response.status().as_u16(), response.text().await?))
 }

@@ -1,10 +1,11 @@
 //! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
 //! (`provider`), `caller` calls a node and counts what it got, `eventually` waits for what must
-//! become true, `database` lends a PostgreSQL of one's own.
+//! become true, `database` lends a PostgreSQL of one's own. `demo` is a fleet to look at.
 
 pub mod caller;
 pub mod catalog;
 pub mod database;
+pub mod demo;
 pub mod eventually;
 pub mod fleet;
 pub mod process;

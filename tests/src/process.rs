@@ -9,7 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use common::tasks::Tasks;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
@@ -33,6 +33,8 @@ pub struct Program {
     pub args: Vec<String>,
     /// Further environment.
     pub env: Vec<(String, String)>,
+    /// The listener whose `/readyz` must say yes before it counts as started.
+    pub ready_at: Option<&'static str>,
 }
 
 /// A program that runs, ran, or will run again. Killed when it is dropped.
@@ -45,7 +47,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it and waits until it listens.
+    /// Starts it and waits until it listens, and is ready where its program says so.
     pub async fn start(program: Program) -> anyhow::Result<Self> {
         let log = Arc::default();
         let mut process =
@@ -54,15 +56,23 @@ impl Process {
         Ok(process)
     }
 
-    /// Starts it on the same folder with the same flags and waits until it listens.
+    /// Starts it on the same folder with the same flags and waits as [`Process::start`] does.
     pub async fn start_again(&mut self) -> anyhow::Result<()> {
         self.spawn()?;
-        self.await_listening().await
+        self.await_listening().await?;
+        let Some(listener) = self.program.ready_at else { return Ok(()) };
+        let address = self.address(listener)?;
+        eventually(&format!("{} is ready", self.program.label), START_LIMIT, || async {
+            let (status, text) = get(address, "/readyz").await?;
+            ensure!(status == 200, "/readyz answers {status} {text}");
+            Ok(())
+        })
+        .await
     }
 
     /// Starts it and does not wait.
     pub fn spawn(&mut self) -> anyhow::Result<()> {
-        let Program { binary, label, data_dir, args, env } = &self.program;
+        let Program { binary, label, data_dir, args, env, .. } = &self.program;
         std::fs::create_dir_all(data_dir)?;
         match std::fs::remove_file(self.listen_json()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -160,6 +170,11 @@ impl Process {
         .await
     }
 
+    /// Its process id while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
     /// Whether it runs.
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
@@ -216,4 +231,11 @@ pub fn free_port() -> anyhow::Result<u16> {
         }
     }
     bail!("no free port between 15000 and 32000")
+}
+
+/// What a path of a listener answers.
+pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
+    let response = client.get(format!("http://{address}{path}")).send().await?;
+    Ok((response.status().as_u16(), response.text().await?))
 }
