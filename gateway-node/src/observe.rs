@@ -56,6 +56,8 @@ struct Inner {
 #[derive(Debug)]
 struct Sealer {
     spool: Spool,
+    /// What earlier boots left behind is in the spool.
+    is_recovered: bool,
     /// Swapped out, not yet in the spool. The next segment is not swapped before this one is.
     retiring: Option<Arc<Segment>>,
     totals: Totals,
@@ -63,19 +65,31 @@ struct Sealer {
 
 impl Observer {
     /// Opens the journal and the spool under `dir`, which this process alone uses, and turns journals
-    /// of earlier boots into sealed windows of theirs.
+    /// of earlier boots into sealed windows of theirs. A full disk does not keep a node from serving:
+    /// what cannot be spooled now is tried again at each seal.
     pub fn open(dir: &Path, boot: BootId, clock: Clock) -> io::Result<Observer> {
         let journal = dir.join("journal");
         std::fs::create_dir_all(&journal)?;
         let mut spool = Spool::open(&dir.join("spool"), boot.clone())?;
-        recover::recover(&journal, &boot, &mut spool)?;
+        let recovered = recover::recover(&journal, &boot, &mut spool);
+        if let Err(error) = &recovered {
+            tracing::error!(
+                error = error as &dyn std::error::Error,
+                "counts of earlier runs cannot be spooled; they stay in the journal and are tried again"
+            );
+        }
         let first = Segment::create(&journal, &boot, 1, clock.now_ms())?;
         let inner = Inner {
             journal,
             boot,
             clock,
             open: ArcSwap::from_pointee(first),
-            sealer: Mutex::new(Sealer { spool, retiring: None, totals: Totals::default() }),
+            sealer: Mutex::new(Sealer {
+                spool,
+                is_recovered: recovered.is_ok(),
+                retiring: None,
+                totals: Totals::default(),
+            }),
             is_away: AtomicBool::new(true),
             write_failures: AtomicU64::new(0),
             spooled: AtomicUsize::new(0),
@@ -107,6 +121,10 @@ impl Observer {
         let inner = &*self.0;
         let mut sealer = inner.lock();
         let now_ms = inner.clock.now_ms();
+        if !sealer.is_recovered {
+            recover::recover(&inner.journal, &inner.boot, &mut sealer.spool)?;
+            sealer.is_recovered = true;
+        }
         if sealer.retiring.is_none() {
             let open = inner.open.load_full();
             if open.is_empty() {

@@ -40,6 +40,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a leaving node waits for its farewell to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+type Said = mpsc::Sender<pb::SyncRequest>;
+type Heard = Streaming<pb::SyncResponse>;
+
 /// Who this node is.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
@@ -111,32 +114,30 @@ impl Sync {
             // Its outcome stands in what the Hello says.
             drop(taking.await);
         }
-        let link = match self.links.open(address).await {
-            Ok(link) => link,
-            Err(why) => return End::Failed { why, retry_after: None },
-        };
+        let opened = leave.run_until_cancelled(Box::pin(self.open(address))).await;
+        match opened {
+            Some(Ok((link, tx, inbound))) => self.follow(link, tx, inbound, leave).await,
+            Some(Err(end)) => end,
+            None => End::Left,
+        }
+    }
+
+    async fn open(&self, address: &Uri) -> Result<(Link, Said, Heard), End> {
+        let link = self.links.open(address).await.map_err(|why| End::Failed { why, retry_after: None })?;
         let (tx, rx) = mpsc::channel(QUEUE);
         // The call returns with the server's headers, which may wait for the Hello.
-        if let Err(end) = send(&tx, Up::Hello(self.hello())) {
-            return end;
-        }
+        send(&tx, Up::Hello(self.hello()))?;
         let mut client = FleetSyncClient::new(link.channel.clone())
             .max_decoding_message_size(SNAPSHOT_BYTES_MAX + ENVELOPE_BYTES_MAX);
         let call = client.sync(link.request(ReceiverStream::new(rx)));
         match timeout(HEARTBEAT_LOST, call).await {
-            Ok(Ok(answer)) => self.follow(link, tx, answer.into_inner(), leave).await,
-            Ok(Err(status)) => self.links.end_of(&status),
-            Err(_) => End::Silent,
+            Ok(Ok(answer)) => Ok((link, tx, answer.into_inner())),
+            Ok(Err(status)) => Err(self.links.end_of(&status)),
+            Err(_) => Err(End::Silent),
         }
     }
 
-    async fn follow(
-        &mut self,
-        link: Link,
-        tx: mpsc::Sender<pb::SyncRequest>,
-        mut inbound: Streaming<pb::SyncResponse>,
-        leave: &CancellationToken,
-    ) -> End {
+    async fn follow(&mut self, link: Link, tx: Said, mut inbound: Heard, leave: &CancellationToken) -> End {
         let mut session = Session::new(Instant::now());
         let mut told = Vec::new();
         let mut look_at = Instant::now() + LOOK_EVERY;
@@ -251,7 +252,7 @@ async fn outcome(taking: &mut Option<JoinHandle<Taken>>) -> Taken {
     std::future::pending().await
 }
 
-fn send(tx: &mpsc::Sender<pb::SyncRequest>, message: Up) -> Result<(), End> {
+fn send(tx: &Said, message: Up) -> Result<(), End> {
     tx.try_send(pb::SyncRequest { message: Some(message) })
         .map_err(|_| failed("the control plane does not read what the node sends"))
 }
@@ -261,7 +262,7 @@ fn failed(why: &str) -> End {
 }
 
 /// Lets the last message out and waits for the other side to close.
-async fn farewell(tx: mpsc::Sender<pb::SyncRequest>, mut inbound: Streaming<pb::SyncResponse>) {
+async fn farewell(tx: Said, mut inbound: Heard) {
     drop(tx);
     let closed = timeout(FAREWELL, async { while let Ok(Some(_)) = inbound.message().await {} }).await;
     if closed.is_err() {

@@ -14,7 +14,7 @@ use super::spool::Spool;
 pub(super) fn recover(journal: &Path, current: &BootId, spool: &mut Spool) -> io::Result<()> {
     for (boot, seq, path) in segments(journal)? {
         if boot == *current {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the boot id was used before"));
+            continue;
         }
         if seq > spool.last_seq(&boot) {
             take(spool, &boot, seq, &std::fs::read(&path)?)?;

@@ -65,7 +65,9 @@ impl Spool {
     fn load(&mut self, path: &Path) -> io::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.ends_with(".tmp") {
-            return std::fs::remove_file(path);
+            let is_removed = std::fs::remove_file(path).is_ok();
+            tracing::debug!(file = name, is_removed, "a half-written window");
+            return Ok(());
         }
         let Some((boot, first_seq, state)) = parse_name(name) else { return Ok(()) };
         match decode(&std::fs::read(path)?) {

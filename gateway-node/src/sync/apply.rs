@@ -66,7 +66,11 @@ impl Applier {
                 let (version, runs) = (kept.version, Runs::from(&kept));
                 match prepare(kind, &kept, &self.gateway) {
                     Ok(ready) => {
-                        self.mark(kind, &kept)?;
+                        // A full disk keeps nobody from serving what is known to be good.
+                        if let Err(error) = self.mark(kind, &kept) {
+                            let error = &error as &dyn std::error::Error;
+                            tracing::warn!(error, "the marks of this run cannot be written");
+                        }
                         self.swap(ready);
                         lock(&self.state).runs.insert(kind, runs);
                         tracing::info!("starting with {} {version} from disk", kind.as_str());

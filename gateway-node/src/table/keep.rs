@@ -104,7 +104,9 @@ impl Keep {
             if crashes >= QUARANTINE_CRASHES {
                 keep.quarantine(Quarantined { version, sha256, crashes })?;
             }
-            keep.marks.save()?;
+            if let Err(error) = keep.marks.save() {
+                tracing::warn!(error = &error as &dyn std::error::Error, "the marks cannot be written");
+            }
         }
         Ok(keep)
     }

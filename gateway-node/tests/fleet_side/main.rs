@@ -13,6 +13,8 @@ use node::{Node, Process, eventually};
 use pb::sync_request::Message as Up;
 use pb::sync_response::Message as Down;
 use plane::{Plane, snapshot, update};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 fn faulty(revision: u64) -> pb::Snapshot {
@@ -200,12 +202,43 @@ async fn fr_017_a_shutdown_is_bounded_with_a_silent_control_plane_and_idle_calle
     let mut node = Node::start(dir.path(), &plane.url()).await;
     // Held open and never read or written again.
     let _held = plane.welcomed().await;
-    let _idle = tokio::net::TcpStream::connect(node.addresses.data).await.unwrap();
-    let _ops = tokio::net::TcpStream::connect(node.addresses.ops).await.unwrap();
+    let _idle = TcpStream::connect(node.addresses.data).await.unwrap();
+    let _ops = TcpStream::connect(node.addresses.ops).await.unwrap();
     let begun = Instant::now();
     node.begin_shutdown();
     node.ended().await;
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_shutdown_is_shown_and_lets_a_request_in_flight_finish_and_no_other_begin() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start().await;
+    let mut node = Node::start(dir.path(), &plane.url()).await;
+    let (mut stream, _) = plane.welcomed().await;
+    stream.update(update(1, &snapshot(1))).await;
+    let body = r#"{"model":"m","messages":[]}"#;
+    let head =
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    let mut caller = TcpStream::connect(node.addresses.data).await.unwrap();
+    caller.write_all(head.as_bytes()).await.unwrap();
+    eventually("a request in flight", || async {
+        node.ops("/metrics").await.1.contains("sluice_requests_in_flight 1\n")
+    })
+    .await;
+
+    node.begin_shutdown();
+    eventually("a draining node", || async { node.ops("/readyz").await.1.contains("draining") }).await;
+    assert_eq!(node.ops("/readyz").await.0, 503);
+    eventually("a closed listener", || async { TcpStream::connect(node.addresses.data).await.is_err() })
+        .await;
+    caller.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    caller.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.contains("upstream_unavailable"), "{answer}");
+    drop(stream);
+    node.ended().await;
+    assert_eq!(plane.counts().totals().requests, 1);
 }
 
 #[tokio::test]
