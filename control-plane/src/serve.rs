@@ -110,7 +110,7 @@ pub async fn serve_with(
     listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => None,
-        opened = Running::open(&config, &folder) => Some(opened?),
+        opened = Box::pin(Running::open(&config, &folder)) => Some(opened?),
     };
     let Some(running) = opened else {
         listening.stop(REQUESTS_END_WITHIN * 2).await;
@@ -132,7 +132,7 @@ pub async fn serve_with(
     tracing::info!("control plane shutting down");
     ready.set(false);
     grpc::set_health(health, false).await;
-    running.stop(listening).await;
+    Box::pin(running.stop(listening)).await;
     folder.remove("listen.json")?;
     tracing::info!("control plane ended");
     Ok(())

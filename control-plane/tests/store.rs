@@ -1,6 +1,13 @@
 //! The store suite: the same cases on SQLite, one test each, and on a private PostgreSQL, all in one
 //! test. Without a PostgreSQL that test fails: an unproven half is no success.
 #![allow(missing_docs, reason = "a test has no readers of its documentation")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends so"
+)]
 
 #[path = "store/cases.rs"]
 mod cases;

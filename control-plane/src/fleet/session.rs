@@ -31,6 +31,8 @@ use crate::revision::head::Wanted;
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// Longest id, version or address that a node may give itself.
 const NAME_BYTES_MAX: usize = 256;
+/// Rejections that are shown of a node; older ones go.
+const REJECTED_MAX: usize = 16;
 /// Most entries of any list that a node sends, and longest text in it; the rest is left out.
 const LIST_MAX: usize = 1000;
 const TEXT_BYTES_MAX: usize = 1024;
@@ -46,6 +48,7 @@ pub struct Greeting {
 
 /// What happened.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one call and is in no queue")]
 pub enum Event {
     /// The node said something.
     Heard(Heard),
@@ -248,6 +251,8 @@ impl Session {
             self.refused.insert(part);
             self.facts.rejected.push(Rejected { part, violations });
         }
+        let surplus = self.facts.rejected.len().saturating_sub(REJECTED_MAX);
+        self.facts.rejected.drain(..surplus);
         // What the node runs is not rejected any more.
         let running = self.facts.applied;
         self.facts.rejected.retain(|r| running.catalog != Some(r.part) && running.keys != Some(r.part));

@@ -13,6 +13,9 @@ use crate::error::Error;
 use crate::store::Store;
 use crate::store::rows::{FullRevision, Heads};
 
+/// A read that was overtaken this often waits for the next look.
+const OVERTAKEN_MAX: usize = 5;
+
 /// The current revision, for those who read it.
 #[derive(Debug)]
 pub struct Current {
@@ -65,21 +68,27 @@ impl Head {
         self.wanted.subscribe()
     }
 
-    /// Reads what is wanted and, if it changed, tells all. A read that was overtaken changes nothing.
+    /// Reads what is wanted and, if it changed, tells all. A read that was overtaken changes nothing and
+    /// is made again, so that afterwards nothing older is held than was there at the beginning.
     pub async fn refresh(&self, store: &Store) -> Result<(), Error> {
-        let heads = store.heads().await?;
-        let known = self.now();
-        if known.as_ref().is_some_and(|wanted| wanted.heads() == heads) {
-            return Ok(());
-        }
-        let read = Arc::new(read(store, heads, known.as_deref()).await?);
-        self.wanted.send_if_modified(|wanted| {
-            let is_newer = wanted.as_ref().is_none_or(|old| is_newer(read.heads(), old.heads()));
-            if is_newer {
-                *wanted = Some(read);
+        for _ in 0..OVERTAKEN_MAX {
+            let heads = store.heads().await?;
+            let known = self.now();
+            if known.as_ref().is_some_and(|wanted| wanted.heads() == heads) {
+                return Ok(());
             }
-            is_newer
-        });
+            let read = Arc::new(read(store, heads, known.as_deref()).await?);
+            let is_told = self.wanted.send_if_modified(|wanted| {
+                let is_newer = wanted.as_ref().is_none_or(|old| is_newer(read.heads(), old.heads()));
+                if is_newer {
+                    *wanted = Some(read);
+                }
+                is_newer
+            });
+            if is_told {
+                return Ok(());
+            }
+        }
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Start, readiness, restart, shutdown.
 
+use std::path::Path;
 use std::time::Duration;
 
 use common::pb::admin::NodeState;
@@ -50,6 +51,56 @@ async fn off_loopback_the_page_asks_for_the_admin_token_and_the_probes_do_not() 
         assert_eq!(get(http, path, None).await.0, 200, "{path}");
     }
     plane.stop().await;
+}
+
+#[tokio::test]
+async fn with_a_certificate_every_listener_speaks_tls_and_may_stand_anywhere() {
+    use tonic::transport::{Certificate, Channel, ClientTlsConfig};
+    let dir = tempfile::tempdir().unwrap();
+    let pair = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, pair.cert.pem()).unwrap();
+    std::fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
+    let everywhere = Settings {
+        admin_listen: Some("0.0.0.0:0".into()),
+        fleet_listen: Some("0.0.0.0:0".into()),
+        http_listen: Some("0.0.0.0:0".into()),
+        tls_cert: Some(cert),
+        tls_key: Some(key),
+        ..settings(&dir.path().join("data"))
+    };
+    let plane = Plane::start_with(everywhere).await;
+    for port in [plane.addresses.admin.port(), plane.addresses.fleet.port()] {
+        let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pair.cert.pem()));
+        let endpoint = Channel::from_shared(format!("https://localhost:{port}")).unwrap();
+        let conn = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
+        let mut health = tonic_health::pb::health_client::HealthClient::new(conn);
+        health.check(tonic_health::pb::HealthCheckRequest::default()).await.unwrap();
+    }
+    let plain = Channel::from_shared(format!("http://127.0.0.1:{}", plane.addresses.admin.port())).unwrap();
+    let mut health = tonic_health::pb::health_client::HealthClient::new(plain.connect_lazy());
+    assert!(health.check(tonic_health::pb::HealthCheckRequest::default()).await.is_err());
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_control_planes_on_one_postgresql_want_the_same() {
+    let cluster = crate::database::Postgres::lend().expect("a PostgreSQL");
+    let url = cluster.create(&format!("serve_{}", std::process::id())).unwrap();
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let with_url = |dir: &Path| Settings { database_url: Some(url.clone()), ..settings(dir) };
+    let first = Plane::start_with(with_url(dirs[0].path())).await;
+    let second = Plane::start_with(with_url(dirs[1].path())).await;
+    let (mut node, target) = Node::connected(&second, "n1").await;
+    let revision = first.apply(&document(1)).await;
+    let reached = node.reach(revision).await;
+    assert_eq!(reached.epoch, target.epoch);
+    assert_eq!(second.apply(&document(2)).await, 2);
+    node.reach(2).await;
+    first.stop().await;
+    assert_eq!(second.apply(&document(3)).await, 3);
+    node.reach(3).await;
+    second.stop().await;
 }
 
 #[tokio::test]
@@ -155,6 +206,6 @@ async fn fr_027_before_it_is_ready_it_says_unavailable_and_never_that_a_token_is
         assert_eq!(get(port("http"), "/metrics", None).await.0, 503);
         shutdown.cancel();
     };
-    let (served, ()) = timeout(SOON, async { tokio::join!(serving, asking) }).await.unwrap();
+    let (served, ()) = timeout(SOON, Box::pin(async { tokio::join!(serving, asking) })).await.unwrap();
     served.unwrap();
 }
