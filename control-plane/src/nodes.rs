@@ -218,6 +218,11 @@ impl Nodes {
 }
 
 impl Connection {
+    /// The node's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Ends when a newer stream of the same node took over.
     pub fn replaced(&self) -> &CancellationToken {
         &self.replaced
@@ -257,6 +262,7 @@ impl Drop for Connection {
             entry.is_dirty = true;
         });
         if closed.is_some() {
+            tracing::info!(node.id = self.id, "the stream of node {} ended", self.id);
             self.nodes.tell();
         }
     }

@@ -53,6 +53,12 @@ impl Stream {
             for action in session.on(event, Instant::now()) {
                 match action {
                     Action::Register(id) => {
+                        let revision = session.facts().applied.catalog.map_or(0, |part| part.version);
+                        tracing::info!(
+                            node.id = id,
+                            revision,
+                            "node {id} connected with revision {revision}"
+                        );
                         connection = Some(self.plane.nodes.connect(&id, session.facts().clone()));
                     }
                     Action::Send(message) => {
@@ -61,7 +67,9 @@ impl Stream {
                             return;
                         }
                     }
-                    Action::Acknowledged(ack, revision) => self.acknowledged(&session, ack, revision),
+                    Action::Acknowledged(ack, revision) => {
+                        self.acknowledged(connection.as_ref(), ack, revision);
+                    }
                     Action::End(end) => {
                         if let Some(connection) = &connection {
                             connection.record(session.facts());
@@ -113,11 +121,12 @@ impl Stream {
         matches!(timeout(HEARTBEAT_LOST, self.outbound.send(message)).await, Ok(Ok(())))
     }
 
-    fn acknowledged(&self, session: &Session, ack: Ack, revision: u64) {
+    fn acknowledged(&self, connection: Option<&Connection>, ack: Ack, revision: u64) {
         self.plane.metrics.acknowledged(ack);
-        if ack == Ack::Rejected {
-            let boot = &session.facts().boot_id;
-            tracing::warn!(revision, boot, "a node rejected an update with revision {revision}");
+        let id = connection.map_or("", Connection::id);
+        match ack {
+            Ack::Applied => tracing::debug!(node.id = id, revision, "node {id} runs revision {revision}"),
+            Ack::Rejected => tracing::warn!(node.id = id, revision, "node {id} rejected revision {revision}"),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::str::FromStr as _;
 use std::time::Duration;
 
+use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::{Pools, StoreError};
@@ -28,7 +29,8 @@ const CONNECTIONS: u32 = 10;
 
 /// Connects to the database that the URL names.
 pub async fn open(url: &str) -> Result<Pools<Db>, StoreError> {
-    let options = PgConnectOptions::from_str(url)?.application_name("sluice-control-plane");
+    let options =
+        PgConnectOptions::from_str(url)?.application_name("sluice-control-plane").disable_statement_logging();
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(Duration::from_secs(5))

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 use super::{Pools, StoreError};
@@ -35,7 +36,8 @@ pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
         .busy_timeout(Duration::from_secs(5))
-        .foreign_keys(true);
+        .foreign_keys(true)
+        .disable_statement_logging();
     let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
     let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&write).await?;
     if !is_sound(&version) {
