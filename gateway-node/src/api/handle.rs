@@ -127,7 +127,7 @@ fn commit(
     head: &Head,
     mut open: Open,
 ) -> Response<AnswerBody> {
-    let Answer { status, headers, committed, rest, .. } = answer;
+    let Answer { status, headers, committed, rest } = answer;
     if committed.whole {
         // The whole answer is here: it is counted before its first byte leaves.
         open.serve();

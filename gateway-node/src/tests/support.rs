@@ -325,7 +325,7 @@ impl Node {
             Settings::default(),
             observer,
             Metrics::new(),
-            Connections::dialed(dial),
+            Connections::over(move |_| Ok(dial.clone())),
             Clock::system(),
         );
         Node { gateway, upstreams, tasks, _dir: dir }

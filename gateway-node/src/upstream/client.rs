@@ -290,26 +290,21 @@ pub struct CaFault {
 #[derive(Clone)]
 pub struct Connections {
     clients: Arc<Mutex<HashMap<Way, Weak<Client>>>>,
-    transport: Transport,
+    transport: Arc<Transport>,
 }
 
-#[derive(Clone)]
-enum Transport {
-    /// TCP and TLS.
-    Network,
-    /// Whatever a test dials.
-    Dialed(Dial),
-}
+/// Makes the dial of a way to connect.
+type Transport = dyn Fn(&Way) -> Result<Dial, CaFault> + Send + Sync;
 
 impl Connections {
     /// Clients that connect over TCP and TLS.
     pub fn new() -> Self {
-        Connections { clients: Arc::default(), transport: Transport::Network }
+        Connections::over(|way| network_dial(way.tls_ca_file.as_ref()))
     }
 
-    /// Clients whose transports are opened by `dial`.
-    pub fn dialed(dial: Dial) -> Self {
-        Connections { clients: Arc::default(), transport: Transport::Dialed(dial) }
+    /// Clients that connect as `transport` says.
+    pub fn over(transport: impl Fn(&Way) -> Result<Dial, CaFault> + Send + Sync + 'static) -> Self {
+        Connections { clients: Arc::default(), transport: Arc::new(transport) }
     }
 
     /// The client for a way to connect, the present one if there is one. Reads the CA file of a new one.
@@ -318,10 +313,7 @@ impl Connections {
         if let Some(client) = clients.get(way).and_then(Weak::upgrade) {
             return Ok(client);
         }
-        let dial = match &self.transport {
-            Transport::Network => network_dial(way.tls_ca_file.as_ref())?,
-            Transport::Dialed(dial) => dial.clone(),
-        };
+        let dial = (self.transport)(way)?;
         let client = Arc::new(Client::new(dial, way.connect_timeout));
         clients.retain(|_, client| client.strong_count() > 0);
         clients.insert(way.clone(), Arc::downgrade(&client));

@@ -53,8 +53,6 @@ pub struct Answer {
     pub committed: Committed,
     /// The rest of the body; `None` when all of it was held.
     pub rest: Option<Incoming>,
-    /// Why it was committed.
-    pub decision: Decision,
 }
 
 /// Tries a route. `started` is when the attempt began: layer 4 counts from there.
@@ -94,7 +92,7 @@ pub async fn attempt(
     match held {
         Ok((decision, committed, rest)) => {
             route.channel.metrics.gate_decision(decision.as_str());
-            Ok(Answer { status: parts.status, headers: parts.headers, committed, rest, decision })
+            Ok(Answer { status: parts.status, headers: parts.headers, committed, rest })
         }
         Err(fault) => {
             route.channel.metrics.gate_decision("drop");
