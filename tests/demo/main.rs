@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use harness::process::binary_path;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
@@ -113,7 +113,7 @@ async fn the_demo_shows_traffic_move_and_come_back_and_ends_by_itself() -> anyho
 }
 
 #[tokio::test]
-async fn ctrl_c_ends_the_demo_within_five_seconds_also_with_a_hanging_provider() -> anyhow::Result<()> {
+async fn ctrl_c_and_sigterm_end_the_demo_within_five_seconds() -> anyhow::Result<()> {
     for signal in ["INT", "TERM"] {
         let mut demo = Demo::start(&[])?;
         demo.says("in sync, node-2 r1 in sync").await?;
@@ -124,6 +124,59 @@ async fn ctrl_c_ends_the_demo_within_five_seconds_also_with_a_hanging_provider()
         assert!(rest.contains("In the end") && errors.is_empty(), "{errors}\n{rest}");
     }
     Ok(())
+}
+
+/// On a terminal of its own, which `script` makes.
+#[tokio::test]
+async fn on_a_terminal_keys_break_a_provider_and_ctrl_c_gives_the_terminal_back() -> anyhow::Result<()> {
+    let demo = binary_path("demo")?;
+    let mut child = Command::new("script")
+        .args(["--quiet", "--return", "--flush", "--command"])
+        .arg(format!("stty rows 24 cols 80; exec {}", demo.display()))
+        .arg("/dev/null")
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .context("no `script` (package bsdutils) to make a terminal with")?;
+    let mut keys = child.stdin.take().context("no input")?;
+    let mut screen = child.stdout.take().context("no output")?;
+    let mut drawn = String::new();
+    see(&mut screen, &mut drawn, "CHANNELS").await?;
+    assert!(drawn.contains(ALTERNATE_SCREEN), "{drawn:?}");
+    keys.write_all(b"2h").await?;
+    see(&mut screen, &mut drawn, "you: bravo sends no response headers").await?;
+    see(&mut screen, &mut drawn, "takes bravo out").await?;
+    keys.write_all(b"?").await?;
+    see(&mut screen, &mut drawn, "from openai import OpenAI").await?;
+    keys.write_all(b"\x03").await?;
+    let since = Instant::now();
+    see(&mut screen, &mut drawn, "In the end").await?;
+    let status = timeout(ENDED, child.wait()).await.context("it runs on")??;
+    assert!(status.success() && since.elapsed() < ENDED, "{status} after {:?}", since.elapsed());
+    assert!(drawn.contains(MAIN_SCREEN) && drawn.contains(CURSOR_SHOWN), "{drawn:?}");
+    Ok(())
+}
+
+const ALTERNATE_SCREEN: &str = "\x1b[?1049h";
+const MAIN_SCREEN: &str = "\x1b[?1049l";
+const CURSOR_SHOWN: &str = "\x1b[?25h";
+
+/// Reads what is drawn from now on until `text` is in it.
+async fn see(screen: &mut ChildStdout, drawn: &mut String, text: &str) -> anyhow::Result<()> {
+    let from = drawn.len();
+    let reading = async {
+        let mut piece = [0; 8192];
+        while !drawn[from..].contains(text) {
+            let length = screen.read(&mut piece).await?;
+            ensure!(length > 0, "it ended before");
+            drawn.push_str(&String::from_utf8_lossy(&piece[..length]));
+        }
+        Ok(())
+    };
+    let read = timeout(SHOWN, reading).await.context("it took too long").and_then(|read| read);
+    read.with_context(|| format!("{text:?} is not drawn; there was {:?}", &drawn[from..]))
 }
 
 #[tokio::test]

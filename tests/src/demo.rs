@@ -53,6 +53,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     say(&paste::greeting(&stack))?;
     let tasks = Tasks::new();
     let traffic = Traffic::start(&stack, &tasks)?;
+    if args.no_traffic {
+        traffic.toggle();
+    }
     let mut looks = Looker::start(&stack, &tasks)?;
     // The first look is complete, so that the first block shows the chains.
     let first = tokio::select! {
@@ -60,8 +63,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         () = signals.any() => Look::default(),
     };
     let screen = if screen_wanted { Some(Screen::open(&tasks)?) } else { None };
+    if screen.is_none() {
+        say(&view::legend())?;
+    }
     let shown = Show::new(&args, stack, traffic, first, screen).run(looks, ended, &mut signals).await;
-    let Ending { stack, traffic } = shown?;
+    let Ending { stack, traffic } = match shown {
+        // The reader went away, as `head` does: there is nobody to show an end to.
+        Err(error) if is_broken_pipe(&error) => return Ok(()),
+        shown => shown?,
+    };
     end(stack, traffic, &tasks, &mut signals).await
 }
 
@@ -89,12 +99,12 @@ async fn end(stack: Stack, traffic: Traffic, tasks: &Tasks, signals: &mut Signal
 
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    let said = writeln!(out, "{text}").and_then(|()| out.flush());
-    match said {
-        // The reader went away, as `head` does; what is left to do is to end.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        said => said.context("cannot write to standard output"),
-    }
+    writeln!(out, "{text}").and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// SIGINT, SIGTERM and the terminal going away.

@@ -86,6 +86,7 @@ struct Shared {
     scripts: Mutex<Scripts>,
     calls: Mutex<Vec<Call>>,
     connections: AtomicUsize,
+    forgets: AtomicBool,
 }
 
 impl Shared {
@@ -127,6 +128,7 @@ impl Provider {
             scripts: Mutex::default(),
             calls: Mutex::default(),
             connections: AtomicUsize::new(0),
+            forgets: AtomicBool::new(false),
         });
         let (wanted, wanted_rx) = watch::channel(true);
         let (listening_tx, listening) = watch::channel(true);
@@ -173,6 +175,11 @@ impl Provider {
     /// What it does with a call for `model` now.
     pub fn script(&self, model: &str) -> Script {
         self.shared.script(model)
+    }
+
+    /// From now on a call that has ended keeps no headers and no bytes: for runs without an end.
+    pub fn forget_ended(&self) {
+        self.shared.forgets.store(true, Ordering::Relaxed);
     }
 
     /// Every call so far, oldest first.
@@ -356,7 +363,13 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let ended = self.ended;
-        self.with_call(|call| call.ended = Some(ended));
+        let forgets = self.shared.forgets.load(Ordering::Relaxed);
+        self.with_call(|call| {
+            call.ended = Some(ended);
+            if forgets {
+                (call.headers, call.body, call.sent) = Default::default();
+            }
+        });
     }
 }
 

@@ -12,13 +12,16 @@ pub struct Args {
     /// Keep the fleet's data here, for the next time [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Serve this catalog with its real upstreams instead of the simulated ones. The demo then calls a
-    /// model of it once every ten seconds, which costs what the upstream takes; p pauses that
+    /// Serve this catalog with its real upstreams instead of the simulated ones. The demo then calls
+    /// one of its models every ten seconds, which costs what the upstream takes; see --no-traffic
     #[arg(long, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// End by itself after this time, such as 20s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub r#for: Option<Duration>,
+    /// Send no requests of its own; on a terminal, p starts them
+    #[arg(long)]
+    pub no_traffic: bool,
     /// Print plain lines also on a terminal
     #[arg(long)]
     pub plain: bool,

@@ -48,6 +48,12 @@ pub(super) fn greeting(stack: &Stack) -> String {
             humantime::format_duration(cooldown),
         ));
     }
+    if stack.providers.is_empty() {
+        text.push_str(
+            "\nThe demo calls one of the catalog's models every ten seconds, and the upstream charges for it \
+             (--no-traffic: none).\n",
+        );
+    }
     if stack.is_kept() {
         text.push_str(&format!("Everything is kept in {}.\n", stack.dir().display()));
     }

@@ -31,7 +31,7 @@ impl Break {
             Break::Status => ('x', "503"),
             Break::Refuse => ('r', "refuse"),
             Break::Hang => ('h', "hang"),
-            Break::ErrorInside => ('e', "error inside a 200"),
+            Break::ErrorInside => ('e', "error in 200"),
             Break::Cut => ('c', "cut"),
             Break::Mend => ('m', "mend"),
         }
@@ -62,6 +62,15 @@ impl Break {
             Break::Cut => Script::Cut,
             Break::Mend => Script::Healthy,
         }
+    }
+}
+
+/// What a provider with this script does, in a word or two.
+pub(super) fn state_of(script: &Script) -> String {
+    match Break::ALL.into_iter().find(|what| what.script() == *script) {
+        Some(Break::Mend) => "healthy".to_owned(),
+        Some(what) => what.key().1.to_owned(),
+        None => script.to_string(),
     }
 }
 

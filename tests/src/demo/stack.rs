@@ -132,7 +132,9 @@ impl Stack {
             Some(document) => document,
             None => {
                 for name in PROVIDERS {
-                    providers.push(Provider::start(name).await?);
+                    let provider = Provider::start(name).await?;
+                    provider.forget_ended();
+                    providers.push(provider);
                 }
                 simulated(&providers, dir.path(), args.cooldown())?.into_bytes()
             }

@@ -55,8 +55,8 @@ async fn a_block_shows_order_breakers_with_seconds_left_and_both_kinds_of_number
     let (look, story) = (look(), Story::new(Instant::now()));
     let text = view::block(&picture(&look, &story));
     assert!(text.contains("1:05  m           a 1.5 (0) > b 2 (7)"), "{text}");
-    assert!(text.contains("seen here 1999, 1, 0, 99.95 %; counted no data"), "{text}");
-    assert!(text.contains("a closed/breaker open 4.2 s"), "{text}");
+    assert!(text.contains("requests seen 1999/1/0 99.95 %, counted no data"), "{text}");
+    assert!(text.contains("a closed/open 4.2 s"), "{text}");
     assert!(text.contains("counted nothing yet"), "{text}");
 }
 
@@ -70,9 +70,7 @@ async fn what_was_not_observed_is_not_shown_as_success() {
         ..admin::Status::default()
     });
     let text = view::block(&picture(&look, &story));
-    assert!(
-        !text.contains("100 %") && text.contains("a closed/breaker open 4.2 s [attempts counted no data]")
-    );
+    assert!(!text.contains("100 %") && text.contains("a closed/open 4.2 s (no data)"));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use common::pb::admin;
 
-use super::picture::{Break, Picture, clock, words};
+use super::picture::{Break, Picture, clock, state_of, words};
 use super::traffic::{Counts, RECENT, Seen};
 
 /// How a piece of a line looks.
@@ -39,8 +39,9 @@ impl Line {
 
 /// News on the page.
 const NEWS: usize = 5;
-/// Width of a column with a breaker in it.
-const BREAKER: usize = 20;
+/// Width of the column with what a provider does, and of one with a breaker in it.
+const PROVIDER: usize = 13;
+const BREAKER: usize = 18;
 
 /// The page of a terminal.
 pub(super) fn page(picture: &Picture<'_>) -> Vec<Line> {
@@ -53,7 +54,7 @@ pub(super) fn page(picture: &Picture<'_>) -> Vec<Line> {
     let news = lines.len();
     lines.extend(picture.story.newest(NEWS).map(|text| Line::of(Tone::Plain, format!("  {text}"))));
     lines.resize(news + NEWS, Line::default());
-    lines.push(keys(picture));
+    keys(picture, &mut lines);
     lines
 }
 
@@ -79,10 +80,7 @@ fn head(picture: &Picture<'_>) -> Line {
 fn chains(picture: &Picture<'_>, lines: &mut Vec<Line>) {
     lines.push(Line::of(Tone::Title, "CHAINS").and(
         Tone::Dim,
-        format!(
-            "  cheapest first, by cost in USD per million tokens; (n) answers in the last {} s",
-            RECENT.as_secs()
-        ),
+        format!("  cheapest first, USD per million tokens; (n): answers in the last {} s", RECENT.as_secs()),
     ));
     for chain in &picture.look.chains {
         let mut line = Line::of(Tone::Plain, format!("  {:<14}", chain.model));
@@ -105,12 +103,12 @@ fn chains(picture: &Picture<'_>, lines: &mut Vec<Line>) {
 fn channels(picture: &Picture<'_>, lines: &mut Vec<Line>) {
     let mut title = Line::of(Tone::Title, "CHANNELS    ");
     if !picture.providers.is_empty() {
-        title = title.and(Tone::Dim, format!("{:<18}", "provider"));
+        title = title.and(Tone::Dim, format!("{:<PROVIDER$}", "provider"));
     }
     for node in &picture.look.asked {
-        title = title.and(Tone::Dim, format!("{:<BREAKER$}", format!("on {node}")));
+        title = title.and(Tone::Dim, format!("{:<BREAKER$}", format!("breaker on {node}")));
     }
-    lines.push(title.and(Tone::Dim, "attempts counted: ok, failed, rate"));
+    lines.push(title.and(Tone::Dim, "counted ok/failed rate"));
     for channel in channel_ids(picture) {
         let at = picture.providers.iter().position(|provider| provider.name() == channel);
         let mark = match at {
@@ -121,9 +119,9 @@ fn channels(picture: &Picture<'_>, lines: &mut Vec<Line>) {
         let tone = if at == Some(picture.chosen) { Tone::Title } else { Tone::Plain };
         let mut line = Line::of(tone, mark);
         if let Some(provider) = at.and_then(|at| picture.providers.get(at)) {
-            let script = provider.script("").to_string();
-            let tone = if script == "healthy" { Tone::Good } else { Tone::Bad };
-            line = line.and(tone, format!("{script:<18}"));
+            let does = state_of(&provider.script(""));
+            let tone = if does == "healthy" { Tone::Good } else { Tone::Bad };
+            line = line.and(tone, format!("{does:<PROVIDER$}"));
         }
         for node in &picture.look.asked {
             let state = state(picture, node, &channel);
@@ -132,26 +130,27 @@ fn channels(picture: &Picture<'_>, lines: &mut Vec<Line>) {
         }
         let counted = picture.look.status.as_ref().and_then(|status| of_channel(status, &channel));
         lines.push(line.plain(match counted {
-            Some(counted) => format!("{}, {}, {}", counted.ok, counted.failed, rate(counted.success_rate)),
+            Some(counted) => format!("{}/{} {}", counted.ok, counted.failed, rate(counted.success_rate)),
             None => "no data".to_owned(),
         }));
     }
 }
 
 fn models(picture: &Picture<'_>, lines: &mut Vec<Line>) {
-    let title = Line::of(Tone::Title, "REQUESTS").and(Tone::Dim, "  served, exhausted, cut, rate");
-    lines.push(title.and(Tone::Dim, format!("; counted {}", age(picture))));
+    let title = Line::of(Tone::Title, format!("{:<16}", "REQUESTS"));
+    let title = title.and(Tone::Dim, format!("{:<25}", "seen by this demo"));
+    lines.push(title.and(Tone::Dim, format!("counted {}", age(picture))));
     for model in picture.look.chains.iter().map(|chain| &chain.model) {
         let seen = picture.seen.models.get(model).copied().unwrap_or_default();
         let counted = picture.look.status.as_ref().and_then(|status| of_model(status, model));
-        let mut line = Line::of(Tone::Plain, format!("  {model:<14}seen here: {:<28}", counts(seen)));
-        line = line.plain("counted by the control plane: ");
-        lines.push(line.plain(counted.map_or_else(|| "no data".to_owned(), counted_counts)));
+        let counted = counted.map_or_else(|| "no data".to_owned(), counted_counts);
+        let line = Line::of(Tone::Plain, format!("  {model:<14}{:<25}", counts(seen)));
+        lines.push(line.plain(counted));
     }
     let moved = picture.seen.moved;
     lines.push(Line::of(
         Tone::Dim,
-        format!("  {moved} answers came after another channel had failed; their callers did not notice"),
+        format!("  served/exhausted/cut rate; {moved} served after another channel had failed"),
     ));
 }
 
@@ -169,22 +168,26 @@ fn nodes(picture: &Picture<'_>, lines: &mut Vec<Line>) {
     }
 }
 
-fn keys(picture: &Picture<'_>) -> Line {
-    let mut line = Line::default();
-    let mut key = |key: &str, what: &str| {
-        line = std::mem::take(&mut line).and(Tone::Title, key).and(Tone::Dim, format!(" {what}  "));
-    };
+fn keys(picture: &Picture<'_>, lines: &mut Vec<Line>) {
+    let put =
+        |line: Line, key: &str, what: &str| line.and(Tone::Title, key).and(Tone::Dim, format!(" {what}  "));
     if !picture.providers.is_empty() {
-        key("1 2 3", "choose");
-        for what in Break::ALL {
-            let (letter, says) = what.key();
-            key(&letter.to_string(), says);
-        }
+        let line = put(Line::default(), "1 2 3", "choose");
+        let ways = Break::ALL.into_iter().map(Break::key);
+        lines.push(ways.fold(line, |line, (key, what)| put(line, &key.to_string(), what)));
     }
-    key("p", if picture.is_paused { "go on" } else { "pause" });
-    key("?", "lines to paste");
-    key("q", "quit");
-    line
+    let line = put(Line::default(), "p", if picture.is_paused { "go on" } else { "pause" });
+    lines.push(put(put(line, "?", "lines to paste"), "q", "quit"));
+}
+
+/// How a block is read; printed once.
+pub(super) fn legend() -> String {
+    format!(
+        "A chain reads: channel, cost in USD per million tokens, (answers in the last {} s); the cheapest comes \
+         first.\nRequests read: served/exhausted/cut and the rate, as this demo saw them and as the control \
+         plane counted them.\n",
+        RECENT.as_secs()
+    )
 }
 
 /// The block of lines that is printed where there is no terminal.
@@ -201,7 +204,7 @@ pub(super) fn block(picture: &Picture<'_>) -> String {
         let seen = picture.seen.models.get(&chain.model).copied().unwrap_or_default();
         let counted = picture.look.status.as_ref().and_then(|status| of_model(status, &chain.model));
         let counted = counted.map_or_else(|| "no data".to_owned(), counted_counts);
-        let _ = writeln!(text, "  requests seen here {}; counted {counted}", counts(seen));
+        let _ = writeln!(text, "  requests seen {}, counted {counted}", counts(seen));
     }
     let channels = channel_ids(picture).into_iter().map(|channel| {
         let states = picture.look.asked.iter().map(|node| state(picture, node, &channel));
@@ -209,15 +212,20 @@ pub(super) fn block(picture: &Picture<'_>) -> String {
         let counted = picture.look.status.as_ref().and_then(|status| of_channel(status, &channel));
         let counted = counted.map_or_else(
             || "no data".to_owned(),
-            |counted| format!("{} ok {} failed {}", counted.ok, counted.failed, rate(counted.success_rate)),
+            |counted| format!("{}/{} {}", counted.ok, counted.failed, rate(counted.success_rate)),
         );
-        format!("{channel} {} [attempts counted {counted}]", states.join("/"))
+        format!("{channel} {} ({counted})", states.join("/"))
     });
     let channels: Vec<String> = channels.collect();
     let nodes = picture.look.nodes.iter();
     let nodes: Vec<String> =
         nodes.map(|node| format!("{} r{} {}", node.id, node.applied_revision, node_state(node))).collect();
-    let _ = writeln!(text, "{at}  breakers {}: {}", picture.look.asked.join("/"), channels.join(", "));
+    let _ = writeln!(
+        text,
+        "{at}  breakers on {} (attempts counted ok/failed rate): {}",
+        picture.look.asked.join("/"),
+        channels.join(", ")
+    );
     let _ = write!(text, "{at}  nodes {}; counted {}", nodes.join(", "), age(picture));
     if let Some(trouble) = &picture.look.trouble {
         let _ = write!(text, "; {trouble}");
@@ -227,7 +235,7 @@ pub(super) fn block(picture: &Picture<'_>) -> String {
 
 /// What the demo saw beside what the control plane counted, when all was reported.
 pub(super) fn summary(seen: &Seen, counted: Option<&admin::Status>) -> String {
-    let mut text = String::from("\nIn the end: served, exhausted, cut, rate\n");
+    let mut text = String::from("\nIn the end (served/exhausted/cut rate):\n");
     for (model, counts_seen) in &seen.models {
         let counted = match counted {
             None => "not known: the control plane could not be asked".to_owned(),
@@ -268,7 +276,8 @@ fn state(picture: &Picture<'_>, node: &str, channel: &str) -> String {
         None => "closed".to_owned(),
         Some(out) => {
             let left = out.seconds_left.map(|left| format!(" {left:.1} s")).unwrap_or_default();
-            format!("{}{left}", words(&out.why))
+            let why = if out.why == "breaker_open" { "open".to_owned() } else { words(&out.why) };
+            format!("{why}{left}")
         }
     }
 }
@@ -311,11 +320,11 @@ fn of_channel<'a>(status: &'a admin::Status, channel: &str) -> Option<&'a admin:
 
 fn counts(counts: Counts) -> String {
     let other = if counts.other > 0 { format!(" (and {} others)", counts.other) } else { String::new() };
-    format!("{}, {}, {}, {}{other}", counts.served, counts.exhausted, counts.cut, rate(counts.rate()))
+    format!("{}/{}/{} {}{other}", counts.served, counts.exhausted, counts.cut, rate(counts.rate()))
 }
 
 fn counted_counts(status: &admin::ModelStatus) -> String {
-    format!("{}, {}, {}, {}", status.served, status.exhausted, status.cut, rate(status.success_rate))
+    format!("{}/{}/{} {}", status.served, status.exhausted, status.cut, rate(status.success_rate))
 }
 
 fn total(counts: Counts) -> u64 {
