@@ -9,6 +9,7 @@
 //! Level-triggered: the newest target wins, and at most one update is not acknowledged. A content
 //! that the node refused is not sent to it again; a part that it has is not sent at all.
 
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -26,16 +27,12 @@ use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
 use crate::revision::encoded::{Part, Target};
 use crate::revision::head::Wanted;
+use read::{LIST_MAX, cut, hello_fault, read_applied, read_quarantine, read_violations};
 
 /// A node says Hello within this time.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// Longest id, version or address that a node may give itself.
-const NAME_BYTES_MAX: usize = 256;
 /// Rejections that are shown of a node; older ones go.
 const REJECTED_MAX: usize = 16;
-/// Most entries of any list that a node sends, and longest text in it; the rest is left out.
-const LIST_MAX: usize = 1000;
-const TEXT_BYTES_MAX: usize = 1024;
 
 /// What is the same for all sessions of this process.
 #[derive(Debug, Clone)]
@@ -351,11 +348,7 @@ impl Session {
     /// Says once that the node runs what it should.
     fn confirm(&mut self) -> Vec<Action> {
         let target = &self.wanted.target;
-        let wanted = Applied {
-            epoch: target.epoch,
-            catalog: target.catalog.as_ref().map(|encoded| encoded.part),
-            keys: Some(target.keys.part),
-        };
+        let wanted = Applied::wanted(target);
         if self.facts.applied != wanted || self.confirmed == Some(wanted) {
             return Vec::new();
         }
@@ -372,41 +365,4 @@ impl Session {
             self.facts.rejected.push(Rejected { part, violations });
         }
     }
-}
-
-fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
-    let is_name = |name: &str| {
-        !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(|c| c.is_control())
-    };
-    if !is_name(&hello.node_id) {
-        Some("node_id must have 1 to 256 printable bytes")
-    } else if !is_name(&hello.boot_id) {
-        Some("boot_id must have 1 to 256 printable bytes")
-    } else {
-        None
-    }
-}
-
-fn read_applied(target: Option<&pb::Target>) -> Applied {
-    let Some(target) = target else { return Applied::default() };
-    Applied {
-        epoch: target.epoch,
-        catalog: target.catalog.as_ref().and_then(Part::read),
-        keys: target.keys.as_ref().and_then(Part::read),
-    }
-}
-
-fn read_quarantine(quarantine: &pb::Quarantine) -> Option<Quarantined> {
-    let part = Part::read(quarantine.part.as_ref()?)?;
-    Some(Quarantined { part, crashes: quarantine.crashes })
-}
-
-fn read_violations(violations: Vec<pb::Violation>) -> Vec<Finding> {
-    let kept = violations.into_iter().take(LIST_MAX);
-    kept.map(|v| Finding { path: cut(v.path), message: cut(v.message) }).collect()
-}
-
-fn cut(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-    text
 }

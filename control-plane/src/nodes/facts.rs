@@ -45,6 +45,17 @@ pub struct Applied {
     pub keys: Option<Part>,
 }
 
+impl Applied {
+    /// What a node runs that runs the target.
+    pub fn wanted(target: &Target) -> Self {
+        Applied {
+            epoch: target.epoch,
+            catalog: target.catalog.as_ref().map(|encoded| encoded.part),
+            keys: Some(target.keys.part),
+        }
+    }
+}
+
 /// A content that a node refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejected {
@@ -144,12 +155,7 @@ pub fn state(facts: &Facts, is_connected: bool, is_lost: bool, target: Option<&T
         return State::Lost;
     }
     let Some(target) = target else { return State::Behind };
-    let wanted = Applied {
-        epoch: target.epoch,
-        catalog: target.catalog.as_ref().map(|encoded| encoded.part),
-        keys: Some(target.keys.part),
-    };
-    if facts.applied == wanted {
+    if facts.applied == Applied::wanted(target) {
         State::InSync
     } else if facts.rejected.iter().any(|rejected| is_in_target(&rejected.part, target)) {
         State::Rejected

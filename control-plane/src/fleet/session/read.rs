@@ -1,0 +1,54 @@
+//! What a node says, as our own values, within bounds: a node that says too much is heard in part.
+
+use common::pb::fleet as pb;
+
+use crate::nodes::{Applied, Finding, Quarantined};
+use crate::revision::encoded::Part;
+
+/// Longest id, version or address that a node may give itself.
+const NAME_BYTES_MAX: usize = 256;
+/// Most entries of any list that a node sends, and longest text in it; the rest is left out.
+pub const LIST_MAX: usize = 1000;
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// What is wrong with a Hello, if anything is.
+pub fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.chars().any(|c| c.is_control())
+    };
+    if !is_name(&hello.node_id) {
+        Some("node_id must have 1 to 256 printable bytes")
+    } else if !is_name(&hello.boot_id) {
+        Some("boot_id must have 1 to 256 printable bytes")
+    } else {
+        None
+    }
+}
+
+/// What a node runs; a part without a digest is none.
+pub fn read_applied(target: Option<&pb::Target>) -> Applied {
+    let Some(target) = target else { return Applied::default() };
+    Applied {
+        epoch: target.epoch,
+        catalog: target.catalog.as_ref().and_then(Part::read),
+        keys: target.keys.as_ref().and_then(Part::read),
+    }
+}
+
+/// A content that a node put aside.
+pub fn read_quarantine(quarantine: &pb::Quarantine) -> Option<Quarantined> {
+    let part = Part::read(quarantine.part.as_ref()?)?;
+    Some(Quarantined { part, crashes: quarantine.crashes })
+}
+
+/// What is wrong and where.
+pub fn read_violations(violations: Vec<pb::Violation>) -> Vec<Finding> {
+    let kept = violations.into_iter().take(LIST_MAX);
+    kept.map(|v| Finding { path: cut(v.path), message: cut(v.message) }).collect()
+}
+
+/// Text, no longer than it may be.
+pub fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
+}
