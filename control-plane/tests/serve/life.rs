@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use crate::support::{Node, Plane, SOON, connect, document, get, settings};
+use crate::support::{Node, Plane, SOON, connect, document, get, settings, with_token};
 
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 
@@ -101,6 +101,45 @@ async fn two_control_planes_on_one_postgresql_want_the_same() {
     assert_eq!(second.apply(&document(3)).await, 3);
     node.reach(3).await;
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_its_database_it_serves_nodes_from_memory_and_refuses_writes() {
+    use common::pb::fleet::{ReportRequest, Window, fleet_report_client::FleetReportClient};
+    use sqlx::Connection as _;
+    let cluster = crate::database::Postgres::lend().expect("a PostgreSQL");
+    let name = format!("gone_{}", std::process::id());
+    let url = cluster.create(&name).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings { database_url: Some(url.clone()), ..settings(dir.path()) };
+    let plane = Plane::start_with(settings).await;
+    plane.apply(&document(1)).await;
+    let (_node, target) = Node::connected(&plane, "n1").await;
+
+    let mut server = sqlx::PgConnection::connect(&url.replace(&name, "postgres")).await.unwrap();
+    let drop_database = sqlx::AssertSqlSafe(format!("drop database {name} with (force)"));
+    sqlx::raw_sql(drop_database).execute(&mut server).await.unwrap();
+
+    let refused = plane.admin().await.apply(&document(2), None).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(!refused.message().contains(&name), "the database's words stay inside: {refused:?}");
+    let window = Window { first_seq: 1, last_seq: 1, ..Default::default() };
+    let report = ReportRequest {
+        node_id: "n1".into(),
+        boot_id: "b".into(),
+        window: Some(window),
+        ..Default::default()
+    };
+    let mut client = FleetReportClient::new(connect(plane.addresses.fleet.port()).await);
+    let refused = client.report(with_token(&plane.node_token(), report)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+
+    let mut node = plane.node("n2", Some(target)).await;
+    node.welcome().await;
+    assert!(matches!(node.hear().await, Ok(Some(Hears::UpToDate(_)))));
+    assert_eq!(get(plane.addresses.http.port(), "/readyz", None).await.0, 200);
+    let took = plane.stop().await;
+    assert!(took < SHUTDOWN_MAX, "{took:?}");
 }
 
 #[tokio::test]
