@@ -50,7 +50,7 @@ pub struct Fleet {
     is_done: bool,
 }
 
-/// Puts the admin token on each call.
+/// Puts a token on each call.
 #[derive(Clone)]
 pub struct WithToken(MetadataValue<Ascii>);
 
@@ -350,8 +350,12 @@ pub fn admin_at(address: SocketAddr, token: &str) -> anyhow::Result<Admin> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?
         .connect_timeout(Duration::from_secs(5))
         .timeout(Duration::from_secs(20));
-    let token = WithToken(format!("Bearer {token}").parse()?);
-    Ok(InterceptedService::new(endpoint.connect_lazy(), token))
+    Ok(InterceptedService::new(endpoint.connect_lazy(), with_token(token)?))
+}
+
+/// Puts this token on each call.
+pub fn with_token(token: &str) -> anyhow::Result<WithToken> {
+    Ok(WithToken(format!("Bearer {token}").parse()?))
 }
 
 /// Applies a document over a connection of its own, so that the fleet can be handled meanwhile.

@@ -66,10 +66,18 @@ pub(super) struct Seen {
     pub(super) in_flight: usize,
 }
 
+/// A request that came to an end.
+struct Ended {
+    at: Instant,
+    model: String,
+    channel: String,
+    outcome: Option<Outcome>,
+}
+
 #[derive(Default)]
 struct Shared {
     models: Mutex<BTreeMap<String, Counts>>,
-    recent: Mutex<VecDeque<(Instant, String, String, Option<Outcome>)>>,
+    recent: Mutex<VecDeque<Ended>>,
     moved: AtomicUsize,
     in_flight: AtomicUsize,
     is_paused: AtomicBool,
@@ -134,13 +142,14 @@ impl Traffic {
         {
             self.shared.moved.fetch_add(1, Ordering::Relaxed);
         }
-        locked(&self.shared.recent).push_back((Instant::now(), model, channel, outcome));
+        let ended = Ended { at: Instant::now(), model, channel, outcome };
+        locked(&self.shared.recent).push_back(ended);
     }
 
     /// What was seen until `now`.
     pub(super) fn seen(&self, now: Instant) -> Seen {
         let mut recent = locked(&self.shared.recent);
-        while recent.front().is_some_and(|(at, ..)| now.saturating_duration_since(*at) > RECENT) {
+        while recent.front().is_some_and(|ended| now.saturating_duration_since(ended.at) > RECENT) {
             recent.pop_front();
         }
         let mut seen = Seen {
@@ -149,7 +158,7 @@ impl Traffic {
             in_flight: self.shared.in_flight.load(Ordering::Relaxed),
             ..Seen::default()
         };
-        for (_, model, channel, outcome) in recent.iter() {
+        for Ended { model, channel, outcome, .. } in recent.iter() {
             seen.recent_all.add(*outcome);
             if *outcome == Some(Outcome::Served) {
                 *seen.recent.entry((model.clone(), channel.clone())).or_default() += 1;

@@ -108,7 +108,7 @@ fn channels(picture: &Picture<'_>, lines: &mut Vec<Line>) {
     for node in &picture.look.asked {
         title = title.and(Tone::Dim, format!("{:<BREAKER$}", format!("breaker on {node}")));
     }
-    lines.push(title.and(Tone::Dim, "counted ok/failed rate"));
+    lines.push(title.and(Tone::Dim, "counted ok/failed"));
     for channel in channel_ids(picture) {
         let at = picture.providers.iter().position(|provider| provider.name() == channel);
         let mark = match at {
@@ -287,9 +287,9 @@ fn age(picture: &Picture<'_>) -> String {
     match picture.look.status.as_ref() {
         Some(status) if status.data_until_ms > 0 => {
             let age_ms = status.at_ms.saturating_sub(status.data_until_ms).max(0);
-            format!("until {} s ago (nodes report every 10 s)", age_ms / 1000)
+            format!("until {} s ago (reported every 10 s)", age_ms / 1000)
         }
-        _ => "nothing yet (nodes report every 10 s)".to_owned(),
+        _ => "nothing yet (reported every 10 s)".to_owned(),
     }
 }
 
