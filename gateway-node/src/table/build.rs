@@ -11,7 +11,7 @@ use tracing::warn;
 
 use common::dialect::Dialect;
 use common::id::{ChannelId, Model};
-use common::limits::ROUTING_CHAIN_MAX;
+use common::limits::{CONNECT_TIMEOUT, ROUTING_CHAIN_MAX};
 use common::pb::fleet as pb;
 
 use super::{Chain, Entry, Route, Table};
@@ -20,7 +20,7 @@ use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
 use crate::dialect::{Rules, rules};
 use crate::gate::Until;
 use crate::metrics::Metrics;
-use crate::upstream::Connections;
+use crate::upstream::{Client, Connections};
 use crate::upstream::client::Way;
 use crate::upstream::credential::{Credential, Showing};
 
@@ -117,6 +117,11 @@ impl Builder<'_> {
         let breaker = self.breaker(&format!("{path}.breaker"), channel.breaker.as_ref());
         let headers = self.headers(&format!("{path}.headers"), &channel.headers);
         let tls_ca_file = (!channel.tls_ca_file.is_empty()).then(|| PathBuf::from(&channel.tls_ca_file));
+        if tls_ca_file.is_some() {
+            // Also of a channel that no route uses yet: what cannot work is said before it is needed.
+            let way = Way { tls_ca_file: tls_ca_file.clone(), connect_timeout: CONNECT_TIMEOUT };
+            self.client(&format!("{path}.tls.ca"), &way);
+        }
 
         let mut warning = None;
         let credential = Credential::resolve(&channel.credential).unwrap_or_else(|fault| {
@@ -269,14 +274,7 @@ impl Builder<'_> {
             tls_ca_file: on.tls_ca_file.clone(),
             connect_timeout: Duration::from_millis(timeouts.connect_ms),
         };
-        let client = match self.connections.client(&way) {
-            Ok(client) => client,
-            Err(fault) => {
-                let cause = std::error::Error::source(&fault).map(|c| format!(": {c}")).unwrap_or_default();
-                self.violation(path, format!("{fault}{cause}"));
-                return None;
-            }
-        };
+        let client = self.client(path, &way)?;
         let kept = self.kept_route_state(model, rules.dialect, route, &on.channel);
         Some(Route {
             channel: on.channel.clone(),
@@ -290,6 +288,15 @@ impl Builder<'_> {
             context_window: (route.context_window > 0).then_some(route.context_window),
             state: kept.unwrap_or_default(),
         })
+    }
+
+    fn client(&mut self, path: &str, way: &Way) -> Option<Arc<Client>> {
+        let made = self.connections.client(way);
+        made.inspect_err(|fault| {
+            let cause = std::error::Error::source(fault).map(|c| format!(": {c}")).unwrap_or_default();
+            self.violation(path, format!("{fault}{cause}"));
+        })
+        .ok()
     }
 
     fn kept_route_state(
