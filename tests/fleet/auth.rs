@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use common::pb::admin;
-use harness::catalog::{CREDENTIAL, chain_of};
+use harness::catalog::{chain_of, credential};
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, SOON};
 use harness::provider::Provider;
@@ -102,7 +102,7 @@ async fn br_114_a_callers_credentials_never_reach_an_upstream_and_the_channels_d
     assert_eq!(caller.send(request).await?.status, 200);
     let call = provider.calls().remove(0);
     let authorization = call.headers.get("authorization").and_then(|v| v.to_str().ok());
-    assert_eq!(authorization, Some(format!("Bearer {CREDENTIAL}").as_str()));
+    assert_eq!(authorization, Some(format!("Bearer {}", credential("p1").1).as_str()));
     for (name, value) in &call.headers {
         let value = String::from_utf8_lossy(value.as_bytes());
         assert!(!value.contains(&fleet.key) && !value.contains("callers"), "{name}: {value}");
@@ -115,7 +115,7 @@ async fn a_credential_that_a_node_cannot_resolve_suspends_its_channel_and_reject
 -> anyhow::Result<()> {
     let (p1, p2) = (Provider::start("p1").await?, Provider::start("p2").await?);
     let document =
-        chain_of("m", &[&p1, &p2]).text().replacen("env:TEST_UPSTREAM_KEY", "env:NOBODY_SET_THIS", 1);
+        chain_of("m", &[&p1, &p2]).text().replacen("env:TEST_UPSTREAM_KEY_P1", "env:NOBODY_SET_THIS", 1);
     let fleet = Fleet::start(1).await?;
     let revision = fleet.apply_text(&document, None).await?;
     fleet.in_sync(revision).await?;

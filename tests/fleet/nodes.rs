@@ -1,5 +1,7 @@
 //! A snapshot that a node refuses: shown with its reason, while the node serves what it had.
 
+use std::time::Duration;
+
 use anyhow::ensure;
 use common::pb::admin::NodeState;
 use harness::catalog::{Document, chain_of};
@@ -9,11 +11,10 @@ use harness::provider::Provider;
 
 /// A catalog that is lawful, and that no node can build: the authority's file is on no node.
 fn unbuildable(provider: &Provider, missing: &str) -> Document {
-    chain_of("m", &[provider]).channel(
-        "private",
-        "https://private.example/v1",
-        &format!("tls = {{ ca = \"file:{missing}\" }}"),
-    )
+    let tls = format!("tls = {{ ca = \"file:{missing}\" }}");
+    chain_of("m", &[provider])
+        .channel("private", "https://private.example/v1", &tls)
+        .model("private", &["private"])
 }
 
 async fn refuses(fleet: &Fleet, id: &str, missing: &str) -> anyhow::Result<()> {
@@ -46,7 +47,7 @@ async fn fr_007_a_rejected_revision_is_shown_with_its_reason_and_the_node_serves
     assert_eq!((answer.status, answer.header("x-sluice-revision")), (200, "1"));
 
     // The rejection is remembered over a restart of either side, and asked for again by nobody.
-    fleet.nodes[0].terminate(std::time::Duration::from_secs(15)).await?;
+    fleet.nodes[0].terminate(Duration::from_secs(15)).await?;
     fleet.nodes[0].start_again().await?;
     refuses(&fleet, "node-1", &missing).await?;
     assert_eq!(fleet.caller(0)?.chat("m", true).await?.header("x-sluice-revision"), "1");
@@ -76,7 +77,7 @@ async fn the_list_of_nodes_says_who_is_there_who_left_and_what_each_runs() -> an
     let node = fleet.node("node-2").await?;
     assert_eq!(node.data_address, fleet.data_address(1)?.to_string());
     assert_eq!(node.version, env!("CARGO_PKG_VERSION"));
-    fleet.nodes[1].terminate(std::time::Duration::from_secs(15)).await?;
+    fleet.nodes[1].terminate(Duration::from_secs(15)).await?;
     eventually("the node that left is shown as drained", SOON, || async {
         let node = fleet.node("node-2").await?;
         ensure!(node.state() == NodeState::Drained && !node.connected, "{node:?}");
@@ -85,7 +86,8 @@ async fn the_list_of_nodes_says_who_is_there_who_left_and_what_each_runs() -> an
     .await?;
     assert_eq!(fleet.node("node-1").await?.state(), NodeState::InSync);
     fleet.nodes[0].kill().await?;
-    eventually("the node that died is shown as lost", SOON, || async {
+    // Not before three heartbeats were missed.
+    eventually("the node that died is shown as lost", Duration::from_secs(60), || async {
         let node = fleet.node("node-1").await?;
         ensure!(node.state() == NodeState::Lost && !node.connected, "{node:?}");
         Ok(())

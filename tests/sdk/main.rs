@@ -35,7 +35,7 @@ for_each_sdk! {
     html_under_a_200_is_not_noticed => |l| unnoticed(l, Script::Html);
     an_empty_200_is_not_noticed => |l| unnoticed(l, Script::Empty);
     a_reset_before_headers_is_not_noticed => |l| unnoticed(l, Script::Reset);
-    br_114_a_refused_credential_is_not_noticed => |l| unnoticed(l, Script::Status(401));
+    a_refused_credential_is_not_noticed => |l| unnoticed(l, Script::Status(401));
     br_032_a_cut_in_the_middle_raises_and_no_other_channel_answers => |l| raises(l, Script::Cut);
     a_reset_in_the_middle_raises_and_no_other_channel_answers => |l| raises(l, Script::CutByReset);
     br_034_an_end_without_a_finish_raises => |l| raises(l, Script::NoFinish);

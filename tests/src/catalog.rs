@@ -8,6 +8,18 @@ use crate::provider::Provider;
 pub const CREDENTIAL_ENV: &str = "TEST_UPSTREAM_KEY";
 /// Its value, to be looked for where it must not be.
 pub const CREDENTIAL: &str = "sk-upstream-credential-7f3a";
+/// The names of providers that have a credential of their own: `p1` in `TEST_UPSTREAM_KEY_P1`. What
+/// others show is [`CREDENTIAL`], and shared.
+pub const OWN_CREDENTIALS: [&str; 4] = ["p1", "p2", "p3", "p4"];
+
+/// Variable and value of the credential of a channel.
+pub fn credential(channel: &str) -> (String, String) {
+    if OWN_CREDENTIALS.contains(&channel) {
+        (format!("{CREDENTIAL_ENV}_{}", channel.to_uppercase()), format!("{CREDENTIAL}-{channel}"))
+    } else {
+        (CREDENTIAL_ENV.to_owned(), CREDENTIAL.to_owned())
+    }
+}
 
 /// Writes a catalog.
 #[derive(Debug, Clone, Default)]
@@ -39,7 +51,8 @@ impl Document {
         let _ = writeln!(
             self.channels,
             "[channels.{id}]\ndialects = [\"openai-chat\"]\nbase_url = \"{base_url}\"\n\
-             credential = \"env:{CREDENTIAL_ENV}\"\n{lines}\n"
+             credential = \"env:{}\"\n{lines}\n",
+            credential(id).0,
         );
         self
     }

@@ -14,12 +14,13 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::caller::Caller;
-use crate::catalog::{CREDENTIAL, CREDENTIAL_ENV, Document};
+use crate::catalog::{CREDENTIAL, Document, OWN_CREDENTIALS, credential};
 use crate::eventually::eventually;
 use crate::process::{Process, Program, binary_path, free_port, get};
 
-/// Enough for a change to reach every node, on a busy machine.
-pub const SOON: Duration = Duration::from_secs(20);
+/// Enough for a change to reach every node, also one that was refused so often that it waits 30 s
+/// before it connects again.
+pub const SOON: Duration = Duration::from_secs(45);
 /// Enough for a window to be sealed, reported and added.
 pub const REPORTED: Duration = Duration::from_secs(30);
 
@@ -166,7 +167,7 @@ impl Fleet {
             data_dir: self.dir.path().join(&id),
             label: id,
             args,
-            env: vec![(CREDENTIAL_ENV.to_owned(), CREDENTIAL.to_owned())],
+            env: OWN_CREDENTIALS.into_iter().chain(["shared"]).map(credential).collect(),
             ready_at: None,
         })
     }

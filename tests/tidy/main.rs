@@ -12,7 +12,7 @@ use harness::tools::package_path;
 const LINES_MAX: usize = 500;
 
 /// Code that decides and does nothing else: files, or folders with all that is in them.
-const PURE: [&str; 27] = [
+const PURE: [&str; 26] = [
     "common/src/backoff.rs",
     "common/src/catalog.rs",
     "common/src/catalog/",
@@ -25,7 +25,6 @@ const PURE: [&str; 27] = [
     "common/src/window.rs",
     "control-plane/src/fleet/admit.rs",
     "control-plane/src/fleet/session.rs",
-    "control-plane/src/nodes.rs",
     "control-plane/src/nodes/",
     "control-plane/src/observed.rs",
     "gateway-node/src/channel/breaker.rs",
@@ -39,7 +38,7 @@ const PURE: [&str; 27] = [
     "gateway-node/src/upstream/classify.rs",
     "gateway-node/src/upstream/headers.rs",
     "gateway-node/src/upstream/hint.rs",
-    "gateway-node/src/walk/next.rs",
+    "gateway-node/src/walk/eligible.rs",
 ];
 
 /// What pure code has no use for.
