@@ -131,11 +131,14 @@ impl Nodes {
             is_dirty: true,
             stream: Some(replaced.clone()),
         };
-        let older = self.lock().insert(id.to_owned(), entry);
+        let mut nodes = self.lock();
+        let older = nodes.insert(id.to_owned(), entry);
         if let Some(Entry { stream: Some(older), facts, .. }) = older {
             tracing::warn!(node.id = id, boot = facts.boot_id, "a newer stream of node {id} takes over");
+            // Under the lock: whoever finds the new entry there knows that it is not the older one's.
             older.cancel();
         }
+        drop(nodes);
         self.tell();
         Connection { nodes: self.clone(), id: id.to_owned(), replaced }
     }
@@ -248,10 +251,11 @@ impl Connection {
 
     /// Does something to the node's entry while this stream is its stream.
     fn with_entry<T>(&self, act: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let mut nodes = self.nodes.lock();
         if self.replaced.is_cancelled() {
             return None;
         }
-        self.nodes.lock().get_mut(&self.id).map(act)
+        nodes.get_mut(&self.id).map(act)
     }
 }
 

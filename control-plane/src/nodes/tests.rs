@@ -92,6 +92,22 @@ fn a_newer_stream_of_the_same_node_takes_over_and_the_older_changes_nothing_any_
 }
 
 #[test]
+fn a_stream_that_ends_while_a_newer_one_takes_over_does_not_close_that() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let mut newest = nodes.connect("n", running(1));
+    for round in 0..2_000 {
+        let older = newest;
+        newest = std::thread::scope(|scope| {
+            let ending = scope.spawn(move || drop(older));
+            let newer = nodes.connect("n", running(2));
+            ending.join().unwrap();
+            newer
+        });
+        assert_eq!(nodes.count(), (1, 1), "round {round}");
+    }
+}
+
+#[test]
 fn open_breakers_are_those_of_connected_nodes() {
     let nodes = Nodes::new(Clock::manual(0));
     let open = |channels: &[&str]| Facts {
