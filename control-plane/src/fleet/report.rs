@@ -76,6 +76,9 @@ fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
     if window.first_seq == 0 || window.last_seq < window.first_seq || window.last_seq >= COUNT_MAX {
         return fault("window.last_seq", "windows are numbered from 1, first to last");
     }
+    if request.acknowledged_through >= window.first_seq {
+        return fault("acknowledged_through", "a window that is counted is not sent again");
+    }
     if window.end_ms < window.start_ms {
         return fault("window.end_ms", "a window does not end before it begins");
     }
@@ -145,6 +148,11 @@ mod tests {
             ("window.last_seq", request(pb::Window { first_seq: 2, ..window() })),
             ("window.last_seq", request(pb::Window { last_seq: u64::MAX, ..window() })),
             ("window.end_ms", request(pb::Window { start_ms: 21, ..window() })),
+            ("acknowledged_through", pb::ReportRequest { acknowledged_through: 1, ..request(window()) }),
+            (
+                "acknowledged_through",
+                pb::ReportRequest { acknowledged_through: u64::MAX, ..request(window()) },
+            ),
             ("window", request(pb::Window { attempts: attempts(u64::MAX), ..window() })),
             (
                 "window",

@@ -60,7 +60,7 @@ pub async fn claim(pool: &Pool<Db>, claim: &Claim, bucket_ms: u64) -> Result<Cla
             let mismatch = claim.totals.filter(|totals| *totals != sums).map(|_| sums);
             Claimed::Counted { mismatch, rebased: false }
         }
-        None if claim.acknowledged_through + 1 == claim.first_seq && rebase(&mut tx, claim).await? => {
+        None if claim.acknowledged_through == claim.first_seq - 1 && rebase(&mut tx, claim).await? => {
             Claimed::Counted { mismatch: None, rebased: true }
         }
         None => {
