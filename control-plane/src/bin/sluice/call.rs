@@ -23,6 +23,9 @@ use crate::fault::Fault;
 use reach::Bearer;
 use refusal::Peer;
 
+/// The faults of a catalog come home in one header, and there may be hundreds of them.
+const ERROR_HEADERS_BYTES_MAX: u32 = 1024 * 1024;
+
 /// What a request is sent through: the connection, with the token on each request.
 pub type Authorized = InterceptedService<Conn, Bearer>;
 
@@ -44,6 +47,7 @@ impl Connection {
             .connect_timeout(args.timeout)
             .http2_keep_alive_interval(HEARTBEAT)
             .keep_alive_timeout(HEARTBEAT)
+            .http2_max_header_list_size(ERROR_HEADERS_BYTES_MAX)
             .tcp_nodelay(true);
         if uri.scheme_str() == Some("https") {
             let tls = reach::tls(args.ca_file.as_deref())?;

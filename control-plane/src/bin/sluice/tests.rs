@@ -158,6 +158,17 @@ async fn a_faulty_catalog_is_refused_with_a_line_for_each_fault_and_nothing_is_k
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_faults_arrive_with_an_apply() {
+    let fixture = Fixture::start().await;
+    let channels = (0..400).map(|n| format!("[channels.c{n}]\ndialects = [\"openai-chat\"]\n"));
+    let file = fixture.file("faulty.toml", &channels.collect::<String>());
+    let refused = fixture.sluice(&["catalog", "apply", "-f", file.to_str().unwrap()]).await;
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!((0..400).all(|n| refused.err.contains(&format!("channels.c{n}"))), "{}", refused.err);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_expectation_is_refused_with_the_current_number() {
     let fixture = Fixture::start().await;
     let first = fixture.file("1.toml", CATALOG);
