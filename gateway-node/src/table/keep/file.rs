@@ -33,7 +33,7 @@ pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<()> {
     write_bytes(path, &encode(kept))
 }
 
-/// As [`write`], for any bytes.
+/// As [`write()`], for any bytes.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let half = path.with_added_extension("tmp");
     let mut file = File::create(&half)?;
