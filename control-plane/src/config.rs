@@ -48,6 +48,11 @@ pub struct Settings {
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub insecure_plaintext: Option<bool>,
+    /// For the first start after a backup was restored: begins a new epoch, so that nodes take what the
+    /// backup holds although they run something newer
+    #[arg(long, env = "SLUICE_NEW_EPOCH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub new_epoch: Option<bool>,
     /// Look of log lines [default: text]
     #[arg(long, env = "SLUICE_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -78,6 +83,8 @@ pub struct Config {
     pub database_url: Option<DatabaseUrl>,
     /// Certificate and key of the listeners.
     pub tls: Option<TlsFiles>,
+    /// Whether a new epoch begins.
+    pub new_epoch: bool,
     /// Look of log lines.
     pub log_format: LogFormat,
 }
@@ -163,6 +170,7 @@ impl Config {
                 http_listen,
                 database_url: database_url.map(DatabaseUrl),
                 tls,
+                new_epoch: settings.new_epoch.unwrap_or(false),
                 log_format: settings.log_format.unwrap_or_default(),
             }),
             _ => Err(ConfigFault::Faulty(faults)),

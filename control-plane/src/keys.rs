@@ -34,9 +34,10 @@ pub async fn create(plane: &Plane, name: &str) -> Result<Created, Error> {
         created_at_ms: plane.clock.now_ms(),
         revoked_at_ms: None,
     };
+    plane.head.refresh(&plane.store).await?;
     plane.store.insert_key(&key).await?;
     tracing::info!(key.id = key.id, "client key {} made", key.id);
-    plane.head.refresh(&plane.store).await?;
+    plane.tell().await;
     Ok(Created { key, secret })
 }
 
@@ -47,10 +48,16 @@ pub async fn list(plane: &Plane) -> Result<Vec<Key>, Error> {
 
 /// Revokes a key; one that was revoked before stays as it is.
 pub async fn revoke(plane: &Plane, id: &str) -> Result<Key, Error> {
-    let revoked = plane.store.revoke_key(id, plane.clock.now_ms()).await?;
-    let key = revoked.ok_or_else(|| Error::NotFound { what: "key", name: id.to_owned() })?;
-    tracing::info!(key.id = key.id, "client key {} revoked", key.id);
+    let none = || Error::NotFound { what: "key", name: id.to_owned() };
+    // No id has a zero in it, and not every database takes one as text.
+    if id.contains('\0') {
+        return Err(none());
+    }
     plane.head.refresh(&plane.store).await?;
+    let revoked = plane.store.revoke_key(id, plane.clock.now_ms()).await?;
+    let key = revoked.ok_or_else(none)?;
+    tracing::info!(key.id = key.id, "client key {} revoked", key.id);
+    plane.tell().await;
     Ok(key)
 }
 

@@ -31,6 +31,14 @@ pub struct Plane {
 }
 
 impl Plane {
+    /// Tells everybody of a change that is kept already. Should the store not answer now, the next look
+    /// finds the change: it is made, and whoever made it is not told otherwise.
+    pub async fn tell(&self) {
+        if let Err(error) = self.head.refresh(&self.store).await {
+            tracing::warn!(%error, "a change is kept and will be told as soon as the store answers");
+        }
+    }
+
     /// What is wanted now.
     pub fn wanted(&self) -> Result<Arc<Wanted>, Error> {
         self.head.now().ok_or(Error::NotReady)

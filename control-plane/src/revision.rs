@@ -3,7 +3,10 @@
 pub mod encoded;
 pub mod head;
 
-use common::catalog::{self, Fault};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use common::catalog::{self, Catalog, Checked, Fault};
 use common::limits::SNAPSHOT_BYTES_MAX;
 use common::snapshot::digest;
 
@@ -21,7 +24,7 @@ const TRIES_MAX: usize = 10;
 #[derive(Debug)]
 pub struct Apply<'a> {
     /// TOML or JSON.
-    pub document: &'a [u8],
+    pub document: Bytes,
     /// What the author believes to be current; `None` to apply to any.
     pub expected: Option<u64>,
     /// What the author says about it.
@@ -47,8 +50,13 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         let message = format!("at most {MESSAGE_BYTES_MAX} bytes");
         return Err(Error::Argument { field: "message", message });
     }
-    let checked = catalog::parse(ask.document).map_err(Error::Catalog)?;
-    let sha256 = digest(ask.document);
+    if ask.message.contains('\0') {
+        return Err(Error::Argument { field: "message", message: "a zero is in it".to_owned() });
+    }
+    let Checked { catalog, warnings } = read(ask.document.clone()).await?.map_err(Error::Catalog)?;
+    let (catalog, sha256) = (Arc::new(catalog), digest(&ask.document));
+    // Numbers go on from what nodes were given, also in a database that was put back under this process.
+    plane.head.refresh(&plane.store).await?;
     for _ in 0..TRIES_MAX {
         let head = plane.store.revisions(u64::MAX, 1).await?.into_iter().next();
         let current = head.as_ref().map_or(0, |revision| revision.number);
@@ -60,10 +68,11 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         if let Some(revision) = head
             && revision.sha256 == sha256
         {
-            return Ok(Applied { revision, changed: false, warnings: checked.warnings });
+            return Ok(Applied { revision, changed: false, warnings });
         }
         let number = current + 1;
-        let snapshot = compile(&checked.catalog, number)?;
+        let catalog = catalog.clone();
+        let snapshot = off_thread(move || compile(&catalog, number)).await??;
         let revision = Revision {
             number,
             sha256,
@@ -73,20 +82,29 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         };
         let new = FullRevision {
             revision: revision.clone(),
-            document: ask.document.to_vec().into(),
+            document: ask.document.clone(),
             snapshot_sha256: snapshot.part.sha256,
             snapshot_zstd: snapshot.packed,
         };
         if plane.store.insert_revision(&new).await? {
             tracing::info!(revision = number, author = ask.author, "catalog revision {number} applied");
-            plane.head.refresh(&plane.store).await?;
-            return Ok(Applied { revision, changed: true, warnings: checked.warnings });
+            plane.tell().await;
+            return Ok(Applied { revision, changed: true, warnings });
         }
     }
     Err(Error::Busy)
 }
 
-fn compile(catalog: &catalog::Catalog, number: u64) -> Result<Encoded, Error> {
+/// Reads and checks a document. Megabytes take a second, in which this thread serves others.
+pub async fn read(document: Bytes) -> Result<Result<Checked, Vec<Fault>>, Error> {
+    off_thread(move || catalog::parse(&document)).await
+}
+
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Error::Broken("the catalog's reader broke down"))
+}
+
+fn compile(catalog: &Catalog, number: u64) -> Result<Encoded, Error> {
     let snapshot = catalog.compile(number);
     let size = prost::Message::encoded_len(&snapshot);
     if size > SNAPSHOT_BYTES_MAX {
@@ -102,4 +120,49 @@ pub async fn find(plane: &Plane, number: u64) -> Result<FullRevision, Error> {
     let number = if number == 0 { plane.store.heads().await?.revision } else { number };
     let found = plane.store.revision(number).await?;
     found.ok_or_else(|| Error::NotFound { what: "revision", name: number.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::fixture::{CATALOG, Fixture};
+
+    fn apply_of(document: &'static [u8]) -> Apply<'static> {
+        Apply { document: Bytes::from_static(document), expected: None, message: "", author: "admin" }
+    }
+
+    #[tokio::test]
+    async fn a_document_is_read_away_from_the_threads_that_serve() {
+        let fixture = Fixture::unread().await;
+        let mut applying = std::pin::pin!(apply(&fixture.plane, apply_of(b"no catalog")));
+        let first = std::future::poll_fn(|cx| std::task::Poll::Ready(applying.as_mut().poll(cx)));
+        assert!(first.await.is_pending(), "the faults of a document were found in the first poll");
+        assert!(matches!(applying.await, Err(Error::Catalog(_))));
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_no_failure_because_it_cannot_be_told_yet() {
+        let fixture = Fixture::with_catalog().await;
+        fixture
+            .execute(
+                "create trigger gone after insert on revision begin delete from part; end;
+                 create trigger lost after insert on client_key begin delete from part; end;",
+            )
+            .await;
+        let created = crate::keys::create(&fixture.plane, "a").await.unwrap();
+        assert!(created.secret.starts_with("sk-"), "the only copy of a key that is kept");
+        assert!(crate::keys::create(&fixture.plane, "b").await.is_err(), "nothing can be read by now");
+        fixture.execute("insert into part (kind, version) values ('keys', 3)").await;
+        let next = Apply { document: format!("{CATALOG}# the next").into(), ..apply_of(b"") };
+        let applied = apply(&fixture.plane, next).await.unwrap();
+        assert_eq!((applied.revision.number, applied.changed), (2, true));
+        assert_eq!(fixture.plane.wanted().unwrap().revision(), 1, "told at the next look");
+    }
+
+    #[tokio::test]
+    async fn a_zero_in_the_message_is_the_authors_fault_on_every_database() {
+        let fixture = Fixture::unread().await;
+        let ask = Apply { message: "a\0b", ..apply_of(b"") };
+        assert!(matches!(apply(&fixture.plane, ask).await, Err(Error::Argument { field: "message", .. })));
+    }
 }

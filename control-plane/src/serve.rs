@@ -195,7 +195,13 @@ impl Running {
         let store = open_store(config, folder, &clock).await?;
         let nodes = Nodes::new(clock.clone());
         nodes.remember(store.nodes().await?);
-        let head = Head::unread();
+        if config.new_epoch {
+            let over = store.heads().await?.epoch;
+            let next = clock.now_ms().max(over + 1);
+            store.begin_epoch(over, next).await?;
+            tracing::warn!(over, epoch = next, "a new epoch begins, as --new-epoch asks: nodes obey it");
+        }
+        let head = Head::unread(clock.clone());
         head.refresh(&store).await?;
         let plane = Plane {
             store,

@@ -119,6 +119,12 @@ impl Store {
         Ok(call!(self.read, plane::heads()))
     }
 
+    /// Ends the epoch `over` and begins `next`, unless somebody else has begun another one since.
+    pub async fn begin_epoch(&self, over: u64, next: u64) -> Result<(), StoreError> {
+        call!(self.write, plane::begin_epoch(over, next));
+        Ok(())
+    }
+
     /// Keeps a revision whose number is one above the newest that the caller saw. Returns false if
     /// another one has taken the number since.
     pub async fn insert_revision(&self, new: &FullRevision) -> Result<bool, StoreError> {

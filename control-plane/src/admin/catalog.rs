@@ -1,6 +1,6 @@
 //! `CatalogService`.
 
-use common::catalog::{self, Fault};
+use common::catalog::Fault;
 use common::pb::admin as pb;
 use pb::catalog_service_server::CatalogService;
 use tonic::{Request, Response, Status};
@@ -20,7 +20,8 @@ impl CatalogService for Admin {
         &self,
         request: Request<pb::ValidateCatalogRequest>,
     ) -> Result<Response<pb::ValidateCatalogResponse>, Status> {
-        let (faults, warnings) = match catalog::parse(&request.into_inner().document) {
+        let read = revision::read(request.into_inner().document.into()).await.map_err(status::of)?;
+        let (faults, warnings) = match read {
             Ok(checked) => (Vec::new(), checked.warnings),
             Err(faults) => (faults, Vec::new()),
         };
@@ -35,7 +36,7 @@ impl CatalogService for Admin {
         let author = Caller::of(&request).name;
         let request = request.into_inner();
         let apply = Apply {
-            document: &request.document,
+            document: request.document.into(),
             expected: request.expected_revision,
             message: &request.message,
             author,

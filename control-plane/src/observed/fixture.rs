@@ -18,7 +18,8 @@ use crate::store::rows::Claim;
 /// What its clock says.
 pub const NOW_MS: u64 = 1_796_046_279_000;
 
-const CATALOG: &str = r#"
+/// What it applies.
+pub const CATALOG: &str = r#"
     [channels.direct]
     dialects = ["openai-chat"]
     base_url = "https://direct.example/v1"
@@ -37,7 +38,7 @@ const CATALOG: &str = r#"
 /// A control plane and the folder that it keeps things in.
 pub struct Fixture {
     pub plane: Arc<Plane>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Fixture {
@@ -47,22 +48,30 @@ impl Fixture {
         let clock = Clock::manual(NOW_MS);
         let plane = Plane {
             store: Store::open_sqlite(dir.path(), NOW_MS).await.unwrap(),
-            head: Head::unread(),
+            head: Head::unread(clock.clone()),
             nodes: Nodes::new(clock.clone()),
             metrics: Metrics::new(),
             clock,
             streams: Tasks::new(),
             counted: watch::Sender::new(0),
         };
-        Fixture { plane: Arc::new(plane), _dir: dir }
+        Fixture { plane: Arc::new(plane), dir }
     }
 
     /// The same with a catalog.
     pub async fn with_catalog() -> Self {
         let fixture = Fixture::unread().await;
-        let ask = Apply { document: CATALOG.as_bytes(), expected: None, message: "", author: "admin" };
+        let ask = Apply { document: CATALOG.as_bytes().into(), expected: None, message: "", author: "admin" };
         revision::apply(&fixture.plane, ask).await.unwrap();
         fixture
+    }
+
+    /// Does something to the database behind the store's back.
+    pub async fn execute(&self, sql: &'static str) {
+        use sqlx::Connection as _;
+        let url = format!("sqlite://{}", self.dir.path().join("sluice.db").display());
+        let mut conn = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
     }
 
     /// Counts a window that ended so long ago.

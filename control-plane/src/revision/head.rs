@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use common::catalog::{self, Catalog};
+use common::catalog::Catalog;
+use common::clock::Clock;
 use common::pb::fleet as pb;
 use tokio::sync::watch;
 
@@ -48,13 +49,14 @@ impl Wanted {
 /// Holds what is wanted now; `None` until it was read for the first time.
 #[derive(Debug)]
 pub struct Head {
+    clock: Clock,
     wanted: watch::Sender<Option<Arc<Wanted>>>,
 }
 
 impl Head {
     /// Nothing was read yet.
-    pub fn unread() -> Self {
-        Head { wanted: watch::Sender::new(None) }
+    pub fn unread(clock: Clock) -> Self {
+        Head { clock, wanted: watch::Sender::new(None) }
     }
 
     /// What is wanted now.
@@ -70,12 +72,32 @@ impl Head {
 
     /// Reads what is wanted and, if it changed, tells all. A read that was overtaken changes nothing and
     /// is made again, so that afterwards nothing older is held than was there at the beginning.
+    ///
+    /// A store that is behind what was read from it before was restored from a backup. Nodes hold what
+    /// it has lost and refuse what it has, so it begins a new epoch, which they obey.
     pub async fn refresh(&self, store: &Store) -> Result<(), Error> {
         for _ in 0..OVERTAKEN_MAX {
-            let heads = store.heads().await?;
+            // Known before the store is asked: it can only be newer then.
             let known = self.now();
+            let heads = store.heads().await?;
             if known.as_ref().is_some_and(|wanted| wanted.heads() == heads) {
                 return Ok(());
+            }
+            if let Some(known) = known.as_ref().map(|wanted| wanted.heads())
+                && is_behind(heads, known)
+            {
+                let epoch = self.clock.now_ms().max(known.epoch + 1);
+                store.begin_epoch(heads.epoch, epoch).await?;
+                tracing::error!(
+                    revision = heads.revision,
+                    lost = known.revision,
+                    epoch,
+                    "the database went back to revision {} while revision {} was out: it was restored from \
+                     a backup; a new epoch begins, and nodes take what it holds",
+                    heads.revision,
+                    known.revision
+                );
+                continue;
             }
             let read = Arc::new(read(store, heads, known.as_deref()).await?);
             let is_told = self.wanted.send_if_modified(|wanted| {
@@ -93,9 +115,14 @@ impl Head {
     }
 }
 
-/// Both versions only grow inside an epoch.
+/// Epochs only grow, and both versions inside one.
 fn is_newer(read: Heads, known: Heads) -> bool {
-    read.epoch != known.epoch || (read.revision >= known.revision && read.keys >= known.keys && read != known)
+    read != known && !is_behind(read, known)
+}
+
+fn is_behind(read: Heads, known: Heads) -> bool {
+    let is_lower = read.revision < known.revision || read.keys < known.keys;
+    read.epoch < known.epoch || (read.epoch == known.epoch && is_lower)
 }
 
 async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wanted, Error> {
@@ -108,7 +135,7 @@ async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wan
             let full = full.ok_or(Error::Broken("the newest revision is not there"))?;
             let part = Part { version: full.revision.number, sha256: full.snapshot_sha256 };
             let encoded = Encoded { part, packed: full.snapshot_zstd.clone() };
-            (Some(encoded), Some(Arc::new(current(full))))
+            (Some(encoded), Some(Arc::new(current(full).await?)))
         }
     };
     let keys = match known.filter(|wanted| wanted.target.keys.part.version == heads.keys) {
@@ -118,8 +145,8 @@ async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wan
     Ok(Wanted { target: Target { epoch: heads.epoch, catalog, keys }, current })
 }
 
-fn current(full: FullRevision) -> Current {
-    let catalog = match catalog::parse(&full.document) {
+async fn current(full: FullRevision) -> Result<Current, Error> {
+    let catalog = match super::read(full.document).await? {
         Ok(checked) => Some(checked.catalog),
         Err(faults) => {
             let (revision, faults) = (full.revision.number, faults.len());
@@ -130,7 +157,7 @@ fn current(full: FullRevision) -> Current {
             None
         }
     };
-    Current { catalog }
+    Ok(Current { catalog })
 }
 
 async fn read_keys(store: &Store) -> Result<Encoded, Error> {
@@ -145,6 +172,8 @@ async fn read_keys(store: &Store) -> Result<Encoded, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observed::fixture::{CATALOG, Fixture};
+    use crate::revision::Apply;
 
     #[test]
     fn fr_011_what_is_wanted_never_goes_back_inside_an_epoch() {
@@ -157,8 +186,39 @@ mod tests {
             (at(7, 4, 4), false),
             (at(7, 6, 2), false),
             (at(8, 1, 1), true),
+            (at(6, 9, 9), false),
         ] {
             assert_eq!(is_newer(read, known), newer, "{read:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_database_that_went_back_begins_a_new_epoch_and_is_told() {
+        let fixture = Fixture::with_catalog().await;
+        let plane = &fixture.plane;
+        crate::keys::create(plane, "a").await.unwrap();
+        let before = plane.wanted().unwrap().target.epoch;
+        fixture.execute("delete from revision; update part set version = 1").await;
+        plane.head.refresh(&plane.store).await.unwrap();
+        let after = plane.wanted().unwrap();
+        assert!(after.target.epoch > before);
+        assert_eq!((after.revision(), after.target.keys.part.version), (0, 1));
+        assert_eq!(plane.store.heads().await.unwrap().epoch, after.target.epoch, "it is kept");
+        // Only the first of several that notice it begins one.
+        plane.store.begin_epoch(before, u64::MAX >> 2).await.unwrap();
+        assert_eq!(plane.store.heads().await.unwrap().epoch, after.target.epoch);
+    }
+
+    #[tokio::test]
+    async fn a_change_after_the_database_went_back_is_not_taken_for_the_one_that_was_lost() {
+        let fixture = Fixture::with_catalog().await;
+        let plane = &fixture.plane;
+        let lost = plane.wanted().unwrap().target.clone();
+        fixture.execute("delete from revision").await;
+        let document = CATALOG.replace("https://direct", "https://other");
+        let ask = Apply { document: document.into(), expected: None, message: "", author: "admin" };
+        assert_eq!(crate::revision::apply(plane, ask).await.unwrap().revision.number, 1);
+        let told = plane.wanted().unwrap().target.clone();
+        assert!(told.epoch > lost.epoch && told.catalog != lost.catalog, "{told:?}");
     }
 }

@@ -8,6 +8,7 @@ use crate::store::rows::Heads;
 
 statements! {
     MAKE = "insert into plane (id, epoch, created_at_ms) values (1, $1, $1) on conflict (id) do nothing";
+    BEGIN_EPOCH = "update plane set epoch = $2 where id = 1 and epoch = $1";
     HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version
              from plane p, part k where p.id = 1 and k.kind = 'keys'";
 }
@@ -15,6 +16,11 @@ statements! {
 /// Gives a new database its epoch. The time of its making is higher than the epoch of any database before it.
 pub async fn make(pool: &Pool<Db>, now_ms: u64) -> Result<(), sqlx::Error> {
     sqlx::query(MAKE).bind(to_db(now_ms)).execute(pool).await.map(drop)
+}
+
+/// Ends an epoch, if it is not over already.
+pub async fn begin_epoch(pool: &Pool<Db>, over: u64, next: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(BEGIN_EPOCH).bind(to_db(over)).bind(to_db(next)).execute(pool).await.map(drop)
 }
 
 pub async fn heads(pool: &Pool<Db>) -> Result<Heads, sqlx::Error> {

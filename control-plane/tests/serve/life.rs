@@ -177,6 +177,27 @@ async fn two_control_planes_do_not_share_a_data_folder() {
 }
 
 #[tokio::test]
+async fn nodes_are_sent_a_restored_backup_whole_once_a_new_epoch_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let plane = Plane::start(dir.path()).await;
+    plane.apply(&document(1)).await;
+    let (_node, mut target) = Node::connected(&plane, "n1").await;
+    plane.stop().await;
+    // The node ran on to what the backup does not hold.
+    target.catalog.as_mut().unwrap().version = 9;
+    target.keys.as_mut().unwrap().version = 9;
+    let plane = Plane::start_with(Settings { new_epoch: Some(true), ..settings(dir.path()) }).await;
+    let mut node = plane.node("n1", Some(target.clone())).await;
+    let welcome = node.welcome().await;
+    let update = node.update().await;
+    let sent = update.target.unwrap();
+    assert!(sent.epoch > target.epoch && sent.epoch == welcome.epoch);
+    assert_eq!((sent.catalog.unwrap().version, sent.keys.unwrap().version), (1, 1));
+    assert!(!update.catalog_zstd.is_empty() && !update.keys_zstd.is_empty());
+    plane.stop().await;
+}
+
+#[tokio::test]
 async fn an_address_that_is_taken_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -157,16 +157,32 @@ impl Stack {
         for node in &self.nodes {
             let what = format!("{} runs revision {revision} and takes the key", node.id);
             let caller = Caller::new(node.addresses.data, &self.key)?;
-            eventually(&what, SOON, || async {
+            let refused = eventually(&what, SOON, || async {
+                if let Some(reasons) = self.rejection(&node.id).await? {
+                    return Ok(Some(reasons));
+                }
                 let answer = caller.models().await?;
                 ensure!(answer.status == 200, "it answers {}: {}", answer.status, answer.text());
                 let shown = answer.header("x-sluice-revision").to_owned();
                 ensure!(shown == revision.to_string(), "it runs revision {shown:?}");
-                Ok(())
+                Ok(None)
             })
             .await?;
+            if let Some(reasons) = refused {
+                bail!("{} rejects the catalog:{reasons}", node.id);
+            }
         }
         Ok(())
+    }
+
+    /// Why a node refused what it should run, a reason a line.
+    async fn rejection(&self, id: &str) -> anyhow::Result<Option<String>> {
+        let mut client = admin::node_service_client::NodeServiceClient::new(self.admin.clone());
+        let nodes = client.list_nodes(admin::ListNodesRequest {}).await?.into_inner().nodes;
+        let rejected = |node: &&admin::Node| node.id == id && node.state() == admin::NodeState::Rejected;
+        Ok(nodes.iter().find(rejected).map(|node| {
+            node.violations.iter().map(|found| format!("\n  {}: {}", found.path, found.message)).collect()
+        }))
     }
 
     /// Where everything is kept.
@@ -237,6 +253,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         http_listen: any_port(),
         database_url: None,
         tls: None,
+        new_epoch: false,
         log_format: common::telemetry::LogFormat::Text,
     };
     Server::start("the control plane".to_owned(), ended, |stop, ready| async move {
