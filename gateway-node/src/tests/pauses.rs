@@ -98,3 +98,22 @@ async fn when_only_the_operator_can_help_the_caller_is_told_not_to_come_back() {
     }
     assert_eq!(node.called(), [1, 0, 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_on_its_way_when_the_account_ran_dry_does_not_end_the_suspension() {
+    let (node, t0) = (Node::new(2), Instant::now());
+    let broke = answer(402, "", r#"{"error":{"message":"m","type":"billing_error","code":null}}"#);
+    node.up("a").does([[vec![Act::Wait(s(10))], whole("a")].concat(), broke, whole("a")]);
+    node.up("b").does([whole("b")]);
+    let early = node.call(false);
+    let late = async {
+        until(t0, 1.0).await;
+        node.call(false).await
+    };
+    let (early, late) = tokio::join!(early, late);
+    assert_eq!((early.header("x-sluice-channel"), late.header("x-sluice-channel")), (Some("a"), Some("b")));
+    until(t0, 12.0).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"), "suspended until 61 s");
+    until(t0, 61.0).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+}

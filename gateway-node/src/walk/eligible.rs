@@ -117,12 +117,12 @@ impl Pass {
         &self.channel
     }
 
-    /// A good answer ends every suspension of the way that it came.
+    /// A good answer ends the suspensions that it was the trial of. One that was on its way before they began
+    /// says nothing of them.
     pub fn succeed(mut self) {
-        let id = &self.channel.id;
-        for (pause, what) in
-            pauses(&self.channel, &self.route).into_iter().zip(["credential", "whole", "route"])
-        {
+        let (channel, id) = (&self.channel, &self.channel.id);
+        let named = pauses(channel, &self.route).into_iter().zip(["credential", "whole", "route"]);
+        for ((pause, what), _) in named.zip(self.is_trial).filter(|(_, is_trial)| *is_trial) {
             pause.succeed(what, id);
         }
         self.is_trial = [false; 3];
