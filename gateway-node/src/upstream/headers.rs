@@ -40,10 +40,7 @@ const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-"];
 const NEVER_DOWN: &[&str] = &[
     "set-cookie",
     "set-cookie2",
-    "retry-after",
-    "retry-after-ms",
     "x-should-retry",
-    "openai-organization",
     "openai-project",
     "server",
     "via",
@@ -57,8 +54,9 @@ const NEVER_DOWN: &[&str] = &[
     "x-client-request-id",
     "date",
 ];
-const NEVER_DOWN_PREFIXES: &[&str] =
-    &["x-sluice-", "x-ratelimit-", "anthropic-ratelimit-", "cf-", "access-control-"];
+const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "cf-", "access-control-"];
+/// Every vendor writes its limits and its organisations with a prefix of its own.
+const NEVER_DOWN_PARTS: &[&str] = &["ratelimit", "rate-limit", "retry-after", "organization"];
 
 fn is_named(name: &HeaderName, names: &[&str], prefixes: &[&str]) -> bool {
     let name = name.as_str();
@@ -74,11 +72,11 @@ fn is_listed_in_connection(name: &HeaderName, headers: &HeaderMap) -> bool {
         .any(|listed| listed.trim().eq_ignore_ascii_case(name.as_str()))
 }
 
-fn filtered(from: &HeaderMap, names: &[&str], prefixes: &[&str]) -> HeaderMap {
+fn filtered(from: &HeaderMap, is_private: impl Fn(&HeaderName) -> bool) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 8);
     for (name, value) in from {
         let is_dropped = is_named(name, HOP_BY_HOP, &[])
-            || is_named(name, names, prefixes)
+            || is_private(name)
             || (from.contains_key(header::CONNECTION) && is_listed_in_connection(name, from));
         if !is_dropped {
             to.append(name.clone(), value.clone());
@@ -90,7 +88,7 @@ fn filtered(from: &HeaderMap, names: &[&str], prefixes: &[&str]) -> HeaderMap {
 /// The headers of the upstream request: the caller's without what is the caller's alone, the
 /// channel's own, and its credential. A caller's credential never passes, whatever the channel has.
 pub fn upward(caller: &HeaderMap, channel: &HeaderMap, credential: Option<HeaderValue>) -> HeaderMap {
-    let mut headers = filtered(caller, NEVER_UP, NEVER_UP_PREFIXES);
+    let mut headers = filtered(caller, |name| is_named(name, NEVER_UP, NEVER_UP_PREFIXES));
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for (name, value) in channel {
         headers.insert(name.clone(), value.clone());
@@ -103,7 +101,10 @@ pub fn upward(caller: &HeaderMap, channel: &HeaderMap, credential: Option<Header
 
 /// The headers of the upstream's answer that the caller may see.
 pub fn downward(upstream: &HeaderMap) -> HeaderMap {
-    filtered(upstream, NEVER_DOWN, NEVER_DOWN_PREFIXES)
+    filtered(upstream, |name| {
+        is_named(name, NEVER_DOWN, NEVER_DOWN_PREFIXES)
+            || NEVER_DOWN_PARTS.iter().any(|part| name.as_str().contains(part))
+    })
 }
 
 #[cfg(test)]
@@ -157,6 +158,10 @@ mod tests {
             ("x-ratelimit-remaining-tokens", "1"),
             ("set-cookie", "a=b"),
             ("openai-organization", "ours"),
+            ("anthropic-organization-id", "ours"),
+            ("x-ratelimitbysize-remaining-minute", "1"),
+            ("ratelimit-policy", "60;w=60"),
+            ("x-ms-retry-after-ms", "100"),
             ("cf-ray", "1"),
             ("x-request-id", "theirs"),
             ("openai-processing-ms", "12"),
