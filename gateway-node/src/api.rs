@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 
 use common::clock::Clock;
@@ -96,26 +96,59 @@ impl Gateway {
 
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
-    let head = Head::of(request.headers());
+    let table = gateway.tables.load();
+    let head = Head::of(request.headers(), table.as_ref().map(|table| table.revision));
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
     let path = request.uri().path().trim_end_matches('/');
-    let served = match path {
-        "/v1/chat/completions" if request.method() == Method::POST => {
-            return handle::chat(gateway, request, head, open).await;
+    let served = match (table, Target::of(path)) {
+        (None, _) => Err(Code::NoConfig),
+        (Some(_), None) => Err(Code::NotFound),
+        (Some(_), Some(target)) if target.method() != request.method() => Err(Code::MethodNotAllowed),
+        (Some(table), Some(Target::Chat)) => {
+            return handle::chat(gateway, table, request, head, open).await;
         }
-        "/v1/models" if request.method() == Method::GET => models::list(&gateway, &request, &head),
-        path if path.starts_with("/v1/models/") && request.method() == Method::GET => {
-            models::one(&gateway, &request, &head, &path["/v1/models/".len()..])
-        }
-        "/v1/chat/completions" | "/v1/models" => Err(Code::MethodNotAllowed),
-        _ => Err(Code::NotFound),
+        (Some(table), Some(Target::Models)) => models::list(&gateway, &table, &request, &head),
+        (Some(table), Some(Target::Model(name))) => models::one(&gateway, &table, &request, &head, name),
     };
-    let outcome =
-        served.as_ref().map_or_else(|code| RequestOutcome::Refused(*code), |_| RequestOutcome::Served);
-    match outcome {
-        // A list of models went nowhere; it is no request of a model.
-        RequestOutcome::Served => open.forget(),
-        refused => open.refuse(refused),
+    let code = match served {
+        Ok(answer) => {
+            // A list of models went nowhere; it is no request of a model.
+            open.forget();
+            return answer;
+        }
+        Err(code) => code,
+    };
+    open.refuse(RequestOutcome::Refused(code));
+    let mut answer = refused(&head, code, code.text());
+    if let (Code::MethodNotAllowed, Some(target)) = (code, Target::of(path)) {
+        answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(target.method()));
     }
-    served.unwrap_or_else(|code| refused(&head, code, code.text()))
+    let (parts, body) = request.into_parts();
+    ingress::forget(&parts.headers, body).await;
+    answer
+}
+
+/// What a path names.
+enum Target<'a> {
+    Chat,
+    Models,
+    Model(&'a str),
+}
+
+impl<'a> Target<'a> {
+    fn of(path: &'a str) -> Option<Self> {
+        match path {
+            "/v1/chat/completions" => Some(Target::Chat),
+            "/v1/models" => Some(Target::Models),
+            path => path.strip_prefix("/v1/models/").map(Target::Model),
+        }
+    }
+
+    /// The one method that it takes.
+    fn method(&self) -> &'static str {
+        match self {
+            Target::Chat => "POST",
+            Target::Models | Target::Model(_) => "GET",
+        }
+    }
 }

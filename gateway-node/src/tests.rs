@@ -5,6 +5,7 @@ mod support;
 
 mod breaker;
 mod callers;
+mod connections;
 mod cuts;
 mod gate;
 mod headers_timeout;

@@ -1,6 +1,8 @@
 //! Connections of callers: HTTP/1.1 and HTTP/2 (in clear by prior knowledge), TLS where configured,
 //! and the end of them in order: no new ones, those that are busy finish, the rest is closed.
 
+mod opening;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::{Gateway, serve};
+use opening::Opening;
 
 /// A caller has this long for its TLS handshake and for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -139,7 +142,8 @@ impl Serving {
             let gateway = gateway.clone();
             async move { Ok::<_, Infallible>(serve(gateway, request).await) }
         });
-        let connection = self.builder.serve_connection(TokioIo::new(io), service);
+        let connection =
+            self.builder.serve_connection(TokioIo::new(Opening::within(HEAD_TIMEOUT, io)), service);
         let watched = self.watcher.watch(connection.into_owned());
         tokio::select! {
             ended = watched => {

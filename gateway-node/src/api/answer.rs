@@ -75,8 +75,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// A request that came with these headers.
-    pub fn of(headers: &HeaderMap) -> Self {
+    /// A request that came with these headers, and the revision that it uses.
+    pub fn of(headers: &HeaderMap, revision: Option<u64>) -> Self {
         let id = headers.get("x-request-id").filter(|id| {
             let bytes = id.as_bytes();
             (1..=CLIENT_REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
@@ -84,16 +84,10 @@ impl Head {
         Head {
             request_id: Uuid::now_v7().to_string().into(),
             client_request_id: id.cloned(),
-            revision: None,
+            revision,
             attempts: 0,
             served_by: None,
         }
-    }
-
-    /// The revision that the request uses.
-    pub fn with_revision(mut self, revision: u64) -> Self {
-        self.revision = Some(revision);
-        self
     }
 
     /// One more route was asked; it is named until the next.
@@ -171,9 +165,9 @@ fn error(head: &Head, refusal: &Refusal, message: &str) -> Response<AnswerBody> 
             headers.insert(HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
         }
         Retry::After(after) => {
-            // Whole seconds are rounded up, so that who obeys them does not come too early.
-            headers.insert(header::RETRY_AFTER, number(after.as_millis().div_ceil(1000)));
-            headers.insert("retry-after-ms", number(after.as_millis()));
+            // Rounded up, so that who obeys them does not come too early.
+            headers.insert(header::RETRY_AFTER, number(after.as_nanos().div_ceil(1_000_000_000)));
+            headers.insert("retry-after-ms", number(after.as_nanos().div_ceil(1_000_000)));
         }
     }
     answer
@@ -199,4 +193,22 @@ pub fn committed(
     }
     head.write(answer.headers_mut());
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_rounded_up_so_that_nobody_comes_too_early() {
+        let head = Head::of(&HeaderMap::new(), None);
+        for (micros, ms, seconds) in
+            [(1_000_000, "1000", "1"), (1_000_001, "1001", "2"), (1_500_000, "1500", "2")]
+        {
+            let retry = Retry::After(Duration::from_micros(micros));
+            let answer = exhausted(&head, &Refusal::of(Code::NoAvailableChannel, retry));
+            assert_eq!(answer.headers()["retry-after-ms"], ms);
+            assert_eq!(answer.headers()["retry-after"], seconds);
+        }
+    }
 }

@@ -19,13 +19,14 @@ use super::{Gateway, Open, ingress};
 use crate::dialect::{openai_chat, scan};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
-use crate::table::{Lookup, Route};
+use crate::table::{Lookup, Route, Table};
 use crate::walk::attempt::{Answer, Outgoing, attempt};
 use crate::walk::{Hop, Walk, eligible};
 
 /// `POST /v1/chat/completions`
 pub async fn chat(
     gateway: Arc<Gateway>,
+    table: Arc<Table>,
     request: Request<Incoming>,
     head: Head,
     mut open: Open,
@@ -35,12 +36,10 @@ pub async fn chat(
         open.refuse(RequestOutcome::Refused(code));
         refused(head, code, message)
     };
-    let Some(table) = gateway.tables.load() else {
-        return refuse(&head, Code::NoConfig, Code::NoConfig.text());
-    };
-    let head = head.with_revision(table.revision);
     let (parts, body) = request.into_parts();
-    if let Err(code) = gateway.keys.load().check(&parts.headers, gateway.settings) {
+    let checked = gateway.keys.load().check(&parts.headers, gateway.settings);
+    if let Err(code) = checked {
+        ingress::forget(&parts.headers, body).await;
         return refuse(&head, code, code.text());
     }
     let (body, _hold) = match ingress::read(&parts.headers, body, &gateway.bodies).await {

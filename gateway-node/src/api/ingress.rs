@@ -16,6 +16,11 @@ use common::limits::{REQUEST_BYTES_MAX, REQUEST_BYTES_TOTAL_MAX};
 
 /// A caller that sends nothing of its body for this long is given up.
 const BODY_IDLE: Duration = Duration::from_secs(30);
+/// As many bytes of a body that nobody wants are taken in and forgotten. A connection that is closed in the
+/// middle of them takes the answer with it: the caller sees a reset and never learns why.
+const FORGOTTEN_BYTES_MAX: usize = 4 * REQUEST_BYTES_MAX;
+/// And for this long.
+const FORGOTTEN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// The bytes of all request bodies that are held.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +57,37 @@ impl Drop for BodyHold {
 pub async fn read(
     headers: &HeaderMap,
     mut body: Incoming,
+    budget: &BodyBudget,
+) -> Result<(Bytes, BodyHold), Code> {
+    let read = gather(headers, &mut body, budget).await;
+    if let Err(Code::RequestTooLarge | Code::GatewayOverloaded) = read {
+        forget(headers, body).await;
+    }
+    read
+}
+
+/// Takes in what a caller still sends of a request that is refused, so that it comes to read the answer.
+pub async fn forget(headers: &HeaderMap, mut body: Incoming) {
+    // Who asks before it sends is told no by the answer itself; to read on would tell it to begin.
+    if headers.contains_key(header::EXPECT) {
+        return;
+    }
+    let reading = async {
+        let mut forgotten = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            forgotten += frame.data_ref().map_or(0, Bytes::len);
+            if forgotten > FORGOTTEN_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // Either way the answer goes out now.
+    let _is_whole = timeout(FORGOTTEN_TIME_MAX, reading).await.is_ok();
+}
+
+async fn gather(
+    headers: &HeaderMap,
+    body: &mut Incoming,
     budget: &BodyBudget,
 ) -> Result<(Bytes, BodyHold), Code> {
     let announced = headers

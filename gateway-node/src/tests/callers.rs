@@ -12,7 +12,8 @@ fn get(path: &str) -> Request<Full<bytes::Bytes>> {
 #[tokio::test(start_paused = true)]
 async fn without_any_config_the_answer_is_no_config_whatever_the_key() {
     let node = Node::bare();
-    for request in [chat(true), get("/v1/models")] {
+    let paths = ["/v1/models", "/v1/models/m", "/v1/chat/completions", "/v1/nothing"];
+    for request in paths.map(get).into_iter().chain([chat(true)]) {
         let refused = node.send(request).await;
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_eq!(refused.code().await, (http::StatusCode::SERVICE_UNAVAILABLE, "no_config".into()));
@@ -40,6 +41,8 @@ async fn what_cannot_be_served_is_refused_with_a_stable_code_and_no_upstream_cal
         let shown = format!("{request:?}");
         let refused = node.send(request).await;
         assert!(refused.header("x-request-id").is_some());
+        assert_eq!(refused.header("x-sluice-revision"), Some("1"), "{shown}");
+        assert_eq!(refused.header("allow"), (status == 405).then_some("POST"), "{shown}");
         let (got, got_code) = refused.code().await;
         assert_eq!((got.as_u16(), got_code.as_str()), (status, code), "{shown}");
     }
@@ -102,4 +105,16 @@ async fn an_ending_is_counted_before_the_caller_has_the_last_bytes() {
     assert_eq!(node.counted().1, [("served".into(), 1)].into(), "the upstream has not even closed yet");
     drop(answered);
     assert!(node.counted().1.is_empty(), "and it is counted once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_with_a_slash_in_its_name_is_found_as_the_sdks_write_it() {
+    let node = Node::new(1);
+    let mut next = snapshot(2, 1);
+    next.models[0].name = "org/m:1".into();
+    node.install(&next);
+    for path in ["/v1/models/org%2Fm%3A1", "/v1/models/org/m:1"] {
+        assert_eq!(node.send(get(path)).await.status.as_u16(), 200, "{path}");
+    }
+    assert_eq!(node.send(get("/v1/models/org%2")).await.status.as_u16(), 404);
 }
