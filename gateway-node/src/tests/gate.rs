@@ -128,3 +128,14 @@ async fn a_whole_answer_above_four_mebibytes_is_committed_and_streamed_on() {
     assert_eq!(answered.text().await.0, body);
     assert_eq!(node.counted().1, [("served".into(), 1)].into());
 }
+
+#[tokio::test(start_paused = true)]
+async fn br_023_the_only_channel_is_waited_for_although_its_first_token_takes_longer_than_the_gate() {
+    let node = Node::new(1);
+    let healthy = [chunk(&content("x")), chunk(&finish()), chunk(DONE), end()];
+    node.up("a").does([[vec![sse_head(), Act::Wait(s(35))], healthy.into()].concat()]);
+    let answered = node.call(true).await;
+    assert_eq!((answered.status.as_u16(), answered.after), (200, s(30)));
+    assert_eq!(answered.text().await, ([content("x"), finish(), DONE.into()].concat(), s(35)));
+    assert_eq!(node.counted().0, [("a ok".into(), 1)].into());
+}

@@ -112,3 +112,15 @@ async fn an_upstreams_account_headers_stay_with_us_and_ours_are_on_every_answer(
     assert_eq!(answered.header("openai-processing-ms"), Some("7"));
     assert_eq!((answered.header("set-cookie"), answered.header("x-ratelimit-limit-requests")), (None, None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn br_122_the_model_in_an_answer_is_the_upstreams_and_our_headers_say_who_served() {
+    let node = Node::new(1);
+    node.up("a").does([whole("a"), stream("a")]);
+    for (is_stream, expected) in [(false, whole_body("a")), (true, stream_bytes("a"))] {
+        let answered = node.call(is_stream).await;
+        assert_eq!(answered.header("x-sluice-channel"), Some("a"));
+        assert_eq!(answered.header("x-sluice-upstream-model"), Some("m-at-a"));
+        assert_eq!(answered.text().await.0, expected, "untouched, whatever it calls the model");
+    }
+}
