@@ -109,12 +109,16 @@ pub async fn serve_with(
     let listening = Tasks::new();
     listeners.start(&listening);
     let opened = tokio::select! {
-        () = shutdown.cancelled() => None,
-        opened = Box::pin(Running::open(&config, &folder)) => Some(opened?),
+        () = shutdown.cancelled() => Ok(None),
+        opened = Box::pin(Running::open(&config, &folder)) => opened.map(Some),
     };
-    let Some(running) = opened else {
-        listening.stop(REQUESTS_END_WITHIN * 2).await;
-        return Ok(());
+    let running = match opened {
+        Ok(Some(running)) => running,
+        ended => {
+            listening.stop(REQUESTS_END_WITHIN * 2).await;
+            folder.remove("listen.json")?;
+            return ended.map(drop);
+        }
     };
     let Running { plane, health, jobs } = &running;
     let asked = (!http.ip().to_canonical().is_loopback()).then(|| admin_token.clone());
