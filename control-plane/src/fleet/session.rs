@@ -196,7 +196,8 @@ impl Session {
         if let Some(fault) = hello_fault(&hello) {
             return self.end(End::Refused(fault));
         }
-        let quarantined: Vec<Quarantined> = hello.quarantined.iter().filter_map(read_quarantine).collect();
+        let quarantined: Vec<Quarantined> =
+            hello.quarantined.iter().filter_map(read_quarantine).take(LIST_MAX).collect();
         self.facts = Facts {
             boot_id: hello.boot_id,
             version: cut(hello.version),

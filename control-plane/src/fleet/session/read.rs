@@ -47,8 +47,21 @@ pub fn read_violations(violations: Vec<pb::Violation>) -> Vec<Finding> {
     kept.map(|v| Finding { path: cut(v.path), message: cut(v.message) }).collect()
 }
 
-/// Text, no longer than it may be.
+/// Text, no longer than it may be, and without zeros: not every database keeps those.
 pub fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
-    text
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_characters_and_has_no_zeros() {
+        assert_eq!(cut("a\0b".into()), "a\u{fffd}b");
+        let long = cut("ü".repeat(TEXT_BYTES_MAX));
+        assert_eq!(long.len(), TEXT_BYTES_MAX);
+        assert_eq!(cut(format!("x{long}")).len(), TEXT_BYTES_MAX - 1);
+    }
 }
