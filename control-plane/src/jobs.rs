@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::Error;
 use crate::plane::Plane;
+use crate::store::{BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODES_KEPT};
 
 /// Changes of other control planes are seen this soon.
 const HEAD_EVERY: Duration = Duration::from_secs(2);
@@ -19,13 +20,6 @@ const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
 
 const MINUTE_MS: u64 = 60 * 1000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
-const DAY_MS: u64 = 24 * HOUR_MS;
-/// Counters are kept by ten seconds this long, then by the minute.
-const BY_MINUTE_AFTER_MS: u64 = 2 * HOUR_MS;
-/// From here on they are kept by the hour.
-const BY_HOUR_AFTER_MS: u64 = 2 * DAY_MS;
-/// A status page shows 90 days.
-const FORGOTTEN_AFTER_MS: u64 = 100 * DAY_MS;
 
 #[derive(Debug, Clone, Copy)]
 enum Job {
@@ -111,8 +105,41 @@ pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
 }
 
 async fn roll_up(plane: &Plane) -> Result<(), Error> {
-    let before = |age: u64| plane.clock.now_ms().saturating_sub(age);
-    plane.store.roll_up(before(BY_MINUTE_AFTER_MS), MINUTE_MS).await?;
-    plane.store.roll_up(before(BY_HOUR_AFTER_MS), HOUR_MS).await?;
-    Ok(plane.store.forget(before(FORGOTTEN_AFTER_MS)).await?)
+    let before = |age: Duration| plane.clock.now_ms().saturating_sub(age.as_millis() as u64);
+    plane.store.roll_up(before(BY_MINUTE_AFTER), MINUTE_MS).await?;
+    plane.store.roll_up(before(BY_HOUR_AFTER), HOUR_MS).await?;
+    plane.store.forget(before(COUNTERS_KEPT)).await?;
+    plane.store.forget_boots(before(BOOTS_KEPT)).await?;
+    plane.store.forget_nodes(before(NODES_KEPT)).await?;
+    plane.nodes.forget(before(NODES_KEPT));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::Facts;
+    use crate::observed::fixture::{Fixture, NOW_MS};
+
+    #[tokio::test]
+    async fn what_is_older_than_a_page_shows_is_forgotten_and_nothing_else() {
+        let fixture = Fixture::unread().await;
+        let plane = &fixture.plane;
+        fixture.count(1, 0, &[("a", "ok", 1)], &[("served", 1)]).await;
+        drop(plane.nodes.connect("gone", Facts::default()));
+        let _there = plane.nodes.connect("there", Facts::default());
+        keep_nodes(plane).await.unwrap();
+        let known = async |at: Duration| {
+            plane.clock.set_ms(NOW_MS + at.as_millis() as u64);
+            roll_up(plane).await.unwrap();
+            let counted = plane.store.windows(0, u64::MAX, None).await.unwrap();
+            (counted.requests.len(), counted.until_ms, plane.nodes.count().1)
+        };
+        let hour = Duration::from_secs(3600);
+        assert_eq!(known(COUNTERS_KEPT - hour).await, (1, NOW_MS, 2));
+        assert_eq!(plane.store.nodes().await.unwrap().len(), 2);
+        assert_eq!(known(COUNTERS_KEPT + hour).await, (0, NOW_MS, 1), "its boot is still known");
+        assert_eq!(known(BOOTS_KEPT + hour).await, (0, 0, 1), "a node that is connected stays");
+        assert!(plane.store.nodes().await.unwrap().is_empty());
+    }
 }

@@ -68,7 +68,7 @@ impl NodeView {
     }
 }
 
-/// All nodes that were ever seen.
+/// All nodes that were seen in the last months.
 #[derive(Debug)]
 pub struct Nodes {
     clock: Clock,
@@ -183,6 +183,18 @@ impl Nodes {
                 entry.facts.to_row(id, entry.last_seen_at_ms)
             })
             .collect()
+    }
+
+    /// Forgets nodes that were last heard of before `before_ms`.
+    pub fn forget(&self, before_ms: u64) {
+        let mut nodes = self.lock();
+        let known = nodes.len();
+        nodes.retain(|_, entry| entry.stream.is_some() || entry.last_seen_at_ms >= before_ms);
+        let is_visible = nodes.len() != known;
+        drop(nodes);
+        if is_visible {
+            self.tell();
+        }
     }
 
     /// The store did not take them: they will be taken again.

@@ -8,7 +8,9 @@ mod postgres;
 pub mod rows;
 mod sqlite;
 
+use std::future::Future;
 use std::path::Path;
+use std::time::Duration;
 
 use rows::{Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
 
@@ -18,6 +20,22 @@ const MIGRATIONS: &[&str] =
 
 /// Counters are kept by ten seconds first.
 const BUCKET_MS: u64 = common::limits::WINDOW_LENGTH.as_millis() as u64;
+/// Counters this old are kept by the minute, …
+pub const BY_MINUTE_AFTER: Duration = Duration::from_secs(2 * 60 * 60);
+/// … this old by the hour, …
+pub const BY_HOUR_AFTER: Duration = Duration::from_secs(2 * DAY_SECONDS);
+/// … and then no more: a status page shows 90 days.
+pub const COUNTERS_KEPT: Duration = Duration::from_secs(100 * DAY_SECONDS);
+/// What is known of a boot outlives its counters, so that the last of its windows, sent again, is known
+/// to be counted.
+pub const BOOTS_KEPT: Duration = Duration::from_secs(110 * DAY_SECONDS);
+/// A node that was not heard of for so long is forgotten.
+pub const NODES_KEPT: Duration = COUNTERS_KEPT;
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+/// A database that has not answered by then is away. Nodes wait two seconds longer for the answer to a
+/// report.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Why something could not be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +43,9 @@ pub enum StoreError {
     /// The database is away or failed.
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
+    /// The database is silent.
+    #[error("the database did not answer within {} s", ANSWERS_WITHIN.as_secs())]
+    Silent,
     /// A SQLite that may corrupt its file.
     #[error("SQLite {version} has a fault that can corrupt the database; 3.51.3 or later is needed")]
     SqliteTooOld {
@@ -40,7 +61,7 @@ impl StoreError {
     /// Whether the database's server cannot be reached at the moment, or is only starting.
     pub fn is_away(&self) -> bool {
         match self {
-            StoreError::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
+            StoreError::Silent | StoreError::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
             // Starting or shutting down; out of connections.
             StoreError::Database(sqlx::Error::Database(error)) => {
                 matches!(error.code().as_deref(), Some("57P01" | "57P02" | "57P03" | "53300"))
@@ -72,14 +93,27 @@ pub enum Store {
     Postgres(Pools<postgres::Db>),
 }
 
-/// Calls the same function of the database in use.
-macro_rules! call {
+/// Calls the same function of the database in use, however long it takes.
+macro_rules! work {
     ($store:ident.$pool:ident, $file:ident::$function:ident($($argument:expr),*)) => {
         match $store {
-            Store::Sqlite(pools) => sqlite::queries::$file::$function(&pools.$pool, $($argument),*).await?,
-            Store::Postgres(pools) => postgres::queries::$file::$function(&pools.$pool, $($argument),*).await?,
+            Store::Sqlite(pools) => sqlite::queries::$file::$function(&pools.$pool, $($argument),*).await,
+            Store::Postgres(pools) => postgres::queries::$file::$function(&pools.$pool, $($argument),*).await,
         }
     };
+}
+
+/// The same, for those who wait for the answer.
+macro_rules! call {
+    ($($call:tt)+) => {
+        soon(async { work!($($call)+) }).await?
+    };
+}
+
+/// What is cut off here is undone: the transaction is never committed.
+async fn soon<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
+    Ok(answer.map_err(|_elapsed| StoreError::Silent)??)
 }
 
 impl Store {
@@ -98,7 +132,7 @@ impl Store {
 
     async fn migrated(self, now_ms: u64) -> Result<Self, StoreError> {
         let store = &self;
-        call!(store.write, migrate::run(convert::to_db(now_ms)));
+        work!(store.write, migrate::run(convert::to_db(now_ms)))?;
         call!(store.write, plane::make(now_ms));
         Ok(self)
     }
@@ -189,14 +223,22 @@ impl Store {
 
     /// Puts counters older than `before_ms` together into buckets of `bucket_ms`.
     pub async fn roll_up(&self, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
-        call!(self.write, windows::roll_up(before_ms, bucket_ms));
-        Ok(())
+        Ok(work!(self.write, windows::roll_up(before_ms, bucket_ms))?)
     }
 
     /// Removes counters older than `before_ms`.
     pub async fn forget(&self, before_ms: u64) -> Result<(), StoreError> {
-        call!(self.write, windows::forget(before_ms));
-        Ok(())
+        Ok(work!(self.write, windows::forget(before_ms))?)
+    }
+
+    /// Removes boots whose newest window ended before `before_ms`.
+    pub async fn forget_boots(&self, before_ms: u64) -> Result<(), StoreError> {
+        Ok(work!(self.write, windows::forget_boots(before_ms))?)
+    }
+
+    /// Removes nodes that were last heard of before `before_ms`.
+    pub async fn forget_nodes(&self, before_ms: u64) -> Result<(), StoreError> {
+        Ok(work!(self.write, nodes::forget(before_ms))?)
     }
 
     /// Prepares every statement, to see that the database in use takes them all.

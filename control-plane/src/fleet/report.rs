@@ -8,6 +8,7 @@ use common::window::Window;
 use crate::error::Error;
 use crate::metrics::WindowResult;
 use crate::plane::Plane;
+use crate::store::COUNTERS_KEPT;
 use crate::store::rows::{Claim, Claimed};
 
 /// Most rows of one window.
@@ -64,6 +65,13 @@ pub async fn report(plane: &Plane, request: pb::ReportRequest) -> Result<u64, Er
     }
 }
 
+/// When a window ended. A clock that runs ahead does not date its counters into the future, and one that
+/// was never set does not date them so far back that they would be forgotten at once.
+fn until_ms(end_ms: u64, now_ms: u64) -> u64 {
+    let forgotten_ms = now_ms.saturating_sub(COUNTERS_KEPT.as_millis() as u64);
+    if end_ms <= forgotten_ms { now_ms } else { end_ms.min(now_ms) }
+}
+
 fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
     let fault = |field, message: &str| Err(Error::Argument { field, message: message.to_owned() });
     let is_name = |name: &str| name.len() <= NAME_BYTES_MAX && !name.contains('\0');
@@ -108,8 +116,7 @@ fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
         boot_id: request.boot_id,
         first_seq: window.first_seq,
         last_seq: window.last_seq,
-        // A node whose clock runs ahead does not date its counters into the future.
-        until_ms: window.end_ms.min(now_ms),
+        until_ms: until_ms(window.end_ms, now_ms),
         counts: window.counts,
         totals,
         acknowledged_through: request.acknowledged_through,
@@ -188,8 +195,17 @@ mod tests {
     }
 
     #[test]
-    fn a_window_from_the_future_ends_now() {
-        let claim = check(request(pb::Window { end_ms: NOW * 2, ..window() }), NOW).unwrap();
-        assert_eq!(claim.until_ms, NOW);
+    fn a_window_of_a_clock_that_cannot_be_right_ends_now() {
+        let (kept, now) = (COUNTERS_KEPT.as_millis() as u64, 1_796_046_279_000);
+        for (end_ms, until_ms) in [
+            (0, now),
+            (now - kept, now),
+            (now - kept + 1, now - kept + 1),
+            (now - 5, now - 5),
+            (now * 2, now),
+        ] {
+            let window = pb::Window { start_ms: 0, end_ms, ..window() };
+            assert_eq!(check(request(window), now).unwrap().until_ms, until_ms, "{end_ms}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use super::{Fleet, Status, since_ms};
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::Counted;
+use crate::store::{BY_HOUR_AFTER, BY_MINUTE_AFTER};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -21,6 +22,10 @@ pub const WINDOW_DEFAULT: Duration = HOUR;
 /// What was observed in the last `window`, of one model or of all.
 pub async fn status(plane: &Plane, window: Duration, only: Option<&str>) -> Result<Status, Error> {
     let fleet = fleet(plane)?;
+    // No name has a zero in it, and not every database takes one as text.
+    if let Some(model) = only.filter(|model| model.contains('\0')) {
+        return Err(no_model(model, []));
+    }
     let at_ms = plane.clock.now_ms();
     let counted = counted(plane, at_ms, window, only).await?;
     let status = Status::of(&counted, &fleet, at_ms, window, only);
@@ -60,8 +65,8 @@ async fn counted(plane: &Plane, at_ms: u64, window: Duration, only: Option<&str>
 /// The length that the buckets at the far end of a span have, as the store keeps them.
 fn bucket(window: Duration) -> Duration {
     match window {
-        fresh if fresh < 2 * HOUR => WINDOW_LENGTH,
-        recent if recent < 48 * HOUR => Duration::from_secs(60),
+        fresh if fresh < BY_MINUTE_AFTER => WINDOW_LENGTH,
+        recent if recent < BY_HOUR_AFTER => Duration::from_secs(60),
         _ => HOUR,
     }
 }

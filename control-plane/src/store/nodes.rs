@@ -17,6 +17,7 @@ statements! {
                 findings = excluded.findings, drained = excluded.drained,
                 last_seen_at_ms = excluded.last_seen_at_ms
               where node.last_seen_at_ms <= excluded.last_seen_at_ms";
+    FORGET = "delete from node where last_seen_at_ms < $1";
     LIST = "select id, boot_id, version, data_address, ops_address, applied_epoch, applied_revision,
               findings, drained, last_seen_at_ms from node order by id";
 }
@@ -40,6 +41,11 @@ pub async fn upsert(pool: &Pool<Db>, nodes: &[Node]) -> Result<(), sqlx::Error> 
             .await?;
     }
     tx.commit().await
+}
+
+/// Removes nodes that were last heard of before `before_ms`.
+pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(FORGET).bind(to_db(before_ms)).execute(pool).await.map(drop)
 }
 
 pub async fn list(pool: &Pool<Db>) -> Result<Vec<Node>, sqlx::Error> {

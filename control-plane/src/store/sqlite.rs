@@ -34,7 +34,8 @@ pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
         .filename(file)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Normal)
+        // What is answered is kept, also when the power goes: nodes forget what was counted.
+        .synchronous(SqliteSynchronous::Full)
         .busy_timeout(Duration::from_secs(5))
         .foreign_keys(true)
         .disable_statement_logging();
@@ -58,6 +59,15 @@ fn is_sound(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_commit_outlives_the_power() {
+        let dir = tempfile::tempdir().unwrap();
+        let pools = open(&dir.path().join("sluice.db")).await.unwrap();
+        let (synchronous,): (i64,) =
+            sqlx::query_as("pragma synchronous").fetch_one(&pools.write).await.unwrap();
+        assert_eq!(synchronous, 2, "full: the log is synced at each commit");
+    }
 
     #[test]
     fn fr_037_a_sqlite_with_the_wal_reset_fault_is_refused() {

@@ -1,7 +1,7 @@
 //! Counters: each window counts exactly once, claimed and added in one transaction.
 
 use common::window::Totals;
-use sqlx::{Pool, Transaction};
+use sqlx::{Pool, QueryBuilder, Transaction};
 
 use super::{BEGIN, Db, LOCK_COUNTS, statements};
 use crate::store::convert::{from_db, to_db};
@@ -21,12 +21,6 @@ statements! {
                 requests_served = $8, until_ms = case when until_ms < $9 then $9 else until_ms end
               where node_id = $1 and boot_id = $2 and last_seq < $3 - 1";
     LAST = "select last_seq from boot where node_id = $1 and boot_id = $2";
-    ADD_ATTEMPTS = "insert into attempt_count (at_ms, model, channel, class, count) values ($1, $2, $3, $4, $5)
-                    on conflict (at_ms, model, channel, class)
-                    do update set count = attempt_count.count + excluded.count";
-    ADD_REQUESTS = "insert into request_count (at_ms, model, outcome, count) values ($1, $2, $3, $4)
-                    on conflict (at_ms, model, outcome)
-                    do update set count = request_count.count + excluded.count";
     ATTEMPTS = "select at_ms / $2 * $2, model, channel, class, cast(sum(count) as bigint) from attempt_count
                 where at_ms >= $1 and (cast($3 as text) is null or model = $3)
                 group by 1, 2, 3, 4 order by 1, 2, 3, 4";
@@ -48,7 +42,18 @@ statements! {
     DROP_ROLLED_REQUESTS = "delete from request_count where at_ms < $1 and at_ms % $2 <> 0";
     FORGET_ATTEMPTS = "delete from attempt_count where at_ms < $1";
     FORGET_REQUESTS = "delete from request_count where at_ms < $1";
+    FORGET_BOOTS = "delete from boot where until_ms < $1";
 }
+
+/// Rows of one insert: a window of thousands takes tens of round trips and not thousands.
+const ROWS_AT_ONCE: usize = 250;
+
+const ADD_ATTEMPTS: &str = "insert into attempt_count (at_ms, model, channel, class, count) ";
+const ADD_TO_ATTEMPTS: &str = " on conflict (at_ms, model, channel, class)
+                               do update set count = attempt_count.count + excluded.count";
+const ADD_REQUESTS: &str = "insert into request_count (at_ms, model, outcome, count) ";
+const ADD_TO_REQUESTS: &str = " on conflict (at_ms, model, outcome)
+                               do update set count = request_count.count + excluded.count";
 
 /// Counts a window if it follows the last counted one of its boot. Nothing is kept of a window that
 /// is not counted whole.
@@ -123,24 +128,21 @@ async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Res
     // A window belongs to the bucket in which it ended. The maps are sorted, so that two windows take
     // their row locks in the same order.
     let at = to_db(claim.until_ms.saturating_sub(1) / bucket_ms * bucket_ms);
-    for ((model, channel, class), count) in &claim.counts.attempts {
-        sqlx::query(ADD_ATTEMPTS)
-            .bind(at)
-            .bind(model)
-            .bind(channel)
-            .bind(class)
-            .bind(to_db(*count))
-            .execute(&mut **tx)
-            .await?;
+    let attempts: Vec<_> = claim.counts.attempts.iter().collect();
+    for rows in attempts.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Db>::new(ADD_ATTEMPTS);
+        insert.push_values(rows, |mut row, ((model, channel, class), count)| {
+            row.push_bind(at).push_bind(model).push_bind(channel).push_bind(class).push_bind(to_db(**count));
+        });
+        insert.push(ADD_TO_ATTEMPTS).build().persistent(false).execute(&mut **tx).await?;
     }
-    for ((model, outcome), count) in &claim.counts.requests {
-        sqlx::query(ADD_REQUESTS)
-            .bind(at)
-            .bind(model)
-            .bind(outcome)
-            .bind(to_db(*count))
-            .execute(&mut **tx)
-            .await?;
+    let requests: Vec<_> = claim.counts.requests.iter().collect();
+    for rows in requests.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Db>::new(ADD_REQUESTS);
+        insert.push_values(rows, |mut row, ((model, outcome), count)| {
+            row.push_bind(at).push_bind(model).push_bind(outcome).push_bind(to_db(**count));
+        });
+        insert.push(ADD_TO_REQUESTS).build().persistent(false).execute(&mut **tx).await?;
     }
     Ok(())
 }
@@ -196,4 +198,9 @@ pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> 
         sqlx::query(sql).bind(to_db(before_ms)).execute(&mut *tx).await?;
     }
     tx.commit().await
+}
+
+/// Removes boots whose newest window ended before `before_ms`.
+pub async fn forget_boots(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(FORGET_BOOTS).bind(to_db(before_ms)).execute(pool).await.map(drop)
 }

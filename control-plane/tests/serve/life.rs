@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use crate::support::{Node, Plane, SOON, connect, document, get, settings, with_token};
+use crate::support::{Node, Plane, SOON, Wire, connect, document, get, settings, with_token};
 
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
 
@@ -142,6 +142,25 @@ async fn without_its_database_it_serves_nodes_from_memory_and_refuses_writes() {
     assert!(took < SHUTDOWN_MAX, "{took:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_falls_silent_holds_nobody_up() {
+    let cluster = crate::database::Postgres::lend().expect("a PostgreSQL");
+    let name = format!("silent_{}", std::process::id());
+    let url = cluster.create(&name).unwrap();
+    let folder = url.split("host=").nth(1).unwrap();
+    let wire = Wire::to(format!("{folder}/.s.PGSQL.5432").into()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let through = format!("postgres://postgres@127.0.0.1:{}/{name}", wire.port);
+    let plane = Plane::start_with(Settings { database_url: Some(through), ..settings(dir.path()) }).await;
+    plane.apply(&document(1)).await;
+
+    wire.fall_silent();
+    let refused = timeout(SOON, async { plane.admin().await.apply(&document(2), None).await });
+    assert_eq!(refused.await.expect("an answer").unwrap_err().code(), Code::Unavailable);
+    let took = plane.stop().await;
+    assert!(took < SHUTDOWN_MAX, "{took:?}");
+}
+
 #[tokio::test]
 async fn a_restart_keeps_revisions_tokens_epoch_and_the_nodes_that_were_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,6 +224,34 @@ async fn an_address_that_is_taken_is_named() {
     let config = Config::check(Settings { fleet_listen: Some(at.clone()), ..settings(dir.path()) }).unwrap();
     let refused = control_plane::serve(config, CancellationToken::new()).await.unwrap_err();
     assert!(refused.to_string().contains(&at), "{refused}");
+}
+
+#[tokio::test]
+async fn a_start_that_fails_or_is_broken_off_leaves_no_addresses_and_no_listener_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("sluice.db"), "no database").unwrap();
+    let probe = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = probe.local_addr().unwrap();
+    drop(probe);
+    let there = Settings { http_listen: Some(at.to_string()), ..settings(dir.path()) };
+    let config = Config::check(there.clone()).unwrap();
+    assert!(control_plane::serve(config, CancellationToken::new()).await.is_err());
+    assert!(!dir.path().join("listen.json").exists());
+    assert!(std::net::TcpListener::bind(at).is_ok(), "the listener is still there");
+
+    let away = Some("postgres://nobody@127.0.0.1:1/none".into());
+    let config = Config::check(Settings { database_url: away, ..there }).unwrap();
+    let shutdown = CancellationToken::new();
+    let stopping = async {
+        while !dir.path().join("listen.json").exists() {
+            sleep(Duration::from_millis(10)).await;
+        }
+        shutdown.cancel();
+    };
+    let serving = Box::pin(control_plane::serve(config, shutdown.clone()));
+    let (served, ()) = timeout(SOON, async { tokio::join!(serving, stopping) }).await.unwrap();
+    served.unwrap();
+    assert!(!dir.path().join("listen.json").exists());
 }
 
 #[tokio::test]

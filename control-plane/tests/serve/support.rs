@@ -275,3 +275,35 @@ pub async fn get(port: u16, path: &str, token: Option<&str>) -> (u16, String) {
     let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
     (status, answer)
 }
+
+/// A way to a Unix socket over TCP that can fall silent: nothing is closed, and nothing arrives.
+pub struct Wire {
+    pub port: u16,
+    silent: CancellationToken,
+}
+
+impl Wire {
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
+    pub async fn to(socket: PathBuf) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let wire = Wire { port: listener.local_addr().unwrap().port(), silent: CancellationToken::new() };
+        let silent = wire.silent.clone();
+        tokio::spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let (socket, silent) = (socket.clone(), silent.clone());
+                tokio::spawn(async move {
+                    let mut far = tokio::net::UnixStream::connect(socket).await.unwrap();
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                        () = silent.cancelled() => std::future::pending().await,
+                    }
+                });
+            }
+        });
+        wire
+    }
+
+    pub fn fall_silent(&self) {
+        self.silent.cancel();
+    }
+}

@@ -171,6 +171,26 @@ pub async fn a_window_of_another_class_or_a_very_large_count_is_kept_as_it_is(pl
     assert_eq!((row.model.as_str(), row.class.as_str(), row.count), ("mödel\n'", "of_tomorrow", 1 << 47));
 }
 
+pub async fn a_window_of_thousands_of_rows_is_kept_whole(place: Arc<Place>) {
+    let store = place.open().await;
+    let mut large = Claim { totals: None, ..claim("b", 1) };
+    large.counts = Counts::default();
+    for n in 0..1_001 {
+        let model = format!("m{n:04}");
+        large.counts.attempts.insert((model.clone(), "c".into(), "ok".into()), n + 1);
+        large.counts.requests.insert((model, "served".into()), n + 1);
+    }
+    for boot in ["b", "c"] {
+        let claimed = store.claim(&Claim { boot_id: boot.into(), ..large.clone() }).await.unwrap();
+        assert_eq!(claimed, COUNTED);
+    }
+    let counted = store.windows(0, 1, None).await.unwrap();
+    let attempts: Vec<u64> = counted.attempts.iter().map(|row| row.count).collect();
+    let requests: Vec<u64> = counted.requests.iter().map(|row| row.count).collect();
+    let want: Vec<u64> = (1..=1_001).map(|n| 2 * n).collect();
+    assert!(attempts == want && requests == want);
+}
+
 pub async fn older_counters_are_rolled_up_without_losing_any_and_twice_changes_nothing(place: Arc<Place>) {
     let store = place.open().await;
     for seq in 1..=30 {
