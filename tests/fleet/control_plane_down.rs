@@ -94,21 +94,22 @@ async fn fr_005_a_change_at_the_moment_at_which_a_node_connects_is_not_lost() ->
     fleet.finish()
 }
 
-#[tokio::test]
-async fn fr_011_a_lower_revision_of_the_same_epoch_is_refused() -> anyhow::Result<()> {
-    let provider = Provider::start("p1").await?;
-    let mut fleet = Fleet::with_catalog(1, &numbered(&provider, 1)).await?;
+/// A fleet on revision 2 whose control plane then came back from a backup of revision 1, started
+/// with `flags`.
+async fn restored(provider: &Provider, flags: &[&str]) -> anyhow::Result<Fleet> {
+    let mut fleet = Fleet::with_catalog(1, &numbered(provider, 1)).await?;
     fleet.control_plane.terminate(Duration::from_secs(15)).await?;
     let folder = fleet.control_plane.data_dir().to_path_buf();
     let backup = fleet.dir().join("backup");
     copy(&folder, &backup)?;
     fleet.control_plane.start_again().await?;
-    let revision = fleet.apply(&numbered(&provider, 2)).await?;
+    let revision = fleet.apply(&numbered(provider, 2)).await?;
     fleet.in_sync(revision).await?;
 
     fleet.control_plane.kill().await?;
     std::fs::remove_dir_all(&folder)?;
     copy(&backup, &folder)?;
+    fleet.control_plane.program_mut().args.extend(flags.iter().map(|flag| (*flag).to_owned()));
     fleet.control_plane.start_again().await?;
     eventually("the node is connected again", SOON, || async {
         let node = fleet.node("node-1").await?;
@@ -116,6 +117,13 @@ async fn fr_011_a_lower_revision_of_the_same_epoch_is_refused() -> anyhow::Resul
         Ok(())
     })
     .await?;
+    Ok(fleet)
+}
+
+#[tokio::test]
+async fn fr_011_a_lower_revision_of_the_same_epoch_is_refused() -> anyhow::Result<()> {
+    let provider = Provider::start("p1").await?;
+    let fleet = restored(&provider, &[]).await?;
     let caller = fleet.caller(0)?;
     for _ in 0..20 {
         assert_eq!(caller.chat("m", false).await?.header("x-sluice-revision"), "2", "it went back");
@@ -128,6 +136,21 @@ async fn fr_011_a_lower_revision_of_the_same_epoch_is_refused() -> anyhow::Resul
     }
     fleet.in_sync(3).await?;
     assert_eq!(caller.chat("n4", false).await?.header("x-sluice-revision"), "3");
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn a_restored_backup_with_a_new_epoch_is_obeyed() -> anyhow::Result<()> {
+    let provider = Provider::start("p1").await?;
+    let fleet = restored(&provider, &["--new-epoch"]).await?;
+    fleet.in_sync(1).await?;
+    let caller = fleet.caller(0)?;
+    assert_eq!(caller.chat("n1", false).await?.header("x-sluice-revision"), "1");
+    assert_eq!(caller.chat("n2", false).await?.status, 404, "what was restored has no such model");
+    let revision = fleet.apply(&numbered(&provider, 5)).await?;
+    assert_eq!(revision, 2);
+    fleet.in_sync(revision).await?;
+    assert_eq!(caller.chat("n5", false).await?.header("x-sluice-revision"), "2");
     fleet.finish()
 }
 

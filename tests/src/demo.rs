@@ -41,13 +41,21 @@ const BLOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs the demo until it is told to end.
 pub async fn run(args: Args) -> anyhow::Result<()> {
+    match show(&args).await {
+        // The reader went away, as `head` does: there is nobody to show an end to.
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        shown => shown,
+    }
+}
+
+async fn show(args: &Args) -> anyhow::Result<()> {
     crate::fleet::init();
     let mut signals = Signals::new()?;
     let screen_wanted = args.wants_screen();
     say("starting a control plane, two gateway nodes and their upstreams …")?;
     let (ended_tx, ended) = mpsc::channel(4);
     let stack = tokio::select! {
-        stack = Stack::start(&args, ended_tx) => stack?,
+        stack = Stack::start(args, ended_tx) => stack?,
         () = signals.any() => return Ok(()),
     };
     say(&paste::greeting(&stack))?;
@@ -66,12 +74,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     if screen.is_none() {
         say(&view::legend())?;
     }
-    let shown = Show::new(&args, stack, traffic, first, screen).run(looks, ended, &mut signals).await;
-    let Ending { stack, traffic } = match shown {
-        // The reader went away, as `head` does: there is nobody to show an end to.
-        Err(error) if is_broken_pipe(&error) => return Ok(()),
-        shown => shown?,
-    };
+    let shown = Show::new(args, stack, traffic, first, screen).run(looks, ended, &mut signals).await;
+    let Ending { stack, traffic } = shown?;
     end(stack, traffic, &tasks, &mut signals).await
 }
 

@@ -5,7 +5,7 @@
 //! By hand, on a quiet machine:
 //!
 //! ```text
-//! cargo build --release --workspace --bins && cargo bench -p tests --bench fleet
+//! cargo build --release --workspace --bins && cargo run --release --bin bench-fleet
 //! ```
 //! `-- --nodes 2000 --rounds 50 --models 200` after it sets the size of fleet, series and catalog.
 
@@ -44,9 +44,6 @@ struct Args {
     /// Models in the catalog, each with three routes.
     #[arg(long, default_value_t = 50)]
     models: usize,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 fn main() -> anyhow::Result<()> {

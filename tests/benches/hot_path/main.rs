@@ -5,7 +5,7 @@
 //! By hand, on a quiet machine with two cores or more:
 //!
 //! ```text
-//! cargo build --release --workspace --bins && cargo bench -p tests --bench hot_path
+//! cargo build --release --workspace --bins && cargo run --release --bin bench-hot-path
 //! ```
 //! `-- --seconds 10 --streams 4000` after it sets the length of a measurement and the open streams.
 
@@ -42,9 +42,6 @@ struct Args {
     /// Only this pattern, by its number.
     #[arg(long)]
     only: Option<usize>,
-    /// Given by cargo.
-    #[arg(long, hide = true)]
-    bench: bool,
 }
 
 struct Case {

@@ -250,7 +250,7 @@ pub(super) fn summary(seen: &Seen, counted: Option<&admin::Status>) -> String {
     for status in counted.iter().flat_map(|status| &status.channels) {
         let _ = writeln!(
             text,
-            "  channel {:<10}attempts counted: {} ok, {} failed, {}",
+            "  channel {:<14} attempts counted: {} ok, {} failed, {}",
             status.channel,
             status.ok,
             status.failed,
