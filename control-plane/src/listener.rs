@@ -2,6 +2,7 @@
 //! whatever their peers do (FR-017). What is answered is the door's matter.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// A connection without any request, and an HTTP/1 request without all its headers, ends after this.
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+const FAREWELL: Duration = Duration::from_secs(1);
 /// A peer that went silently away is noticed after these two together.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(20);
@@ -140,7 +143,10 @@ where
         Protocol::Grpc => builder.http2_only(),
         Protocol::Http => builder,
     };
+    let asked = Arc::new(AtomicBool::new(false));
+    let is_asked = asked.clone();
     let service = service_fn(move |request: http::Request<Incoming>| {
+        is_asked.store(true, Ordering::Relaxed);
         let routes = door.routes();
         async move {
             Ok::<Response, Infallible>(routes.oneshot(request).await.unwrap_or_else(|never| match never {}))
@@ -148,14 +154,67 @@ where
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
+    // Neither protocol bounds the time before its first bytes, and pings begin after them.
+    let unasked = async {
+        tokio::time::sleep(HEADERS_WITHIN).await;
+        if asked.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = unasked => {
+            connection.as_mut().graceful_shutdown();
+            match timeout(FAREWELL, connection.as_mut()).await {
+                Ok(ended) => ended,
+                // It came just now.
+                Err(_) if asked.load(Ordering::Relaxed) => connection.await,
+                // Halfway through the protocol's first bytes.
+                Err(_) => return,
+            }
+        }
     };
     if let Err(error) = ended {
         tracing::debug!(error, "a connection ended badly");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// How long a connection is kept by whose peer `says` something and then nothing more.
+    async fn kept(protocol: Protocol, says: &[u8]) -> Duration {
+        let (mut peer, stream): (DuplexStream, _) = duplex(4096);
+        let slow = async || tokio::time::sleep(2 * HEADERS_WITHIN).await;
+        let door = Door::closed(Router::new().route("/slow", get(slow)));
+        let began = Instant::now();
+        let serving = answer(stream, protocol, door, CancellationToken::new());
+        peer.write_all(says).await.unwrap();
+        let hearing = async { while peer.read_buf(&mut Vec::new()).await.is_ok_and(|n| n > 0) {} };
+        let both = async { tokio::join!(serving, hearing) };
+        assert!(timeout(10 * HEADERS_WITHIN, both).await.is_ok(), "{protocol:?} after {says:?}");
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_not_kept() {
+        for protocol in [Protocol::Grpc, Protocol::Http] {
+            for says in [&b""[..], b"P", b"PRI * HTTP/2.0\r\n\r\nSM"] {
+                assert!(kept(protocol, says).await <= HEADERS_WITHIN + FAREWELL);
+            }
+        }
+        let half = kept(Protocol::Http, b"GET /slow HTTP/1.1\r\nhost").await;
+        assert!(half <= HEADERS_WITHIN + FAREWELL);
+        let slow = b"GET /slow HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        assert_eq!(kept(Protocol::Http, slow).await, 2 * HEADERS_WITHIN, "a request is not cut");
     }
 }
