@@ -29,6 +29,11 @@ use tower::Service;
 /// Idle connections are kept this long; upstreams close theirs after one to several minutes.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
+/// A busy HTTP/2 connection on which nothing comes for this long is asked whether its other end is still there.
+const HTTP_2_PING_AFTER: Duration = Duration::from_secs(15);
+/// Without an answer within this it is given up: else every request on it would wait for the headers timeout.
+const HTTP_2_PING_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A byte stream to an upstream.
 pub trait Io: AsyncRead + AsyncWrite + Connection + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Connection + Send + Unpin> Io for T {}
@@ -93,6 +98,8 @@ impl Client {
                 .pool_idle_timeout(POOL_IDLE)
                 .pool_max_idle_per_host(idle_per_host)
                 .retry_canceled_requests(false)
+                .http2_keep_alive_interval(HTTP_2_PING_AFTER)
+                .http2_keep_alive_timeout(HTTP_2_PING_TIMEOUT)
                 .build(connector.clone())
         };
         Client { pooled: build(usize::MAX), fresh: build(0) }
@@ -357,3 +364,6 @@ fn trusting(ca_file: &PathBuf) -> Result<rustls::ClientConfig, BoxError> {
         rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests;
