@@ -44,6 +44,8 @@ pub struct Channel {
 pub struct Identity {
     /// The endpoint.
     pub base_url: String,
+    /// What its address ends in, encoded.
+    pub query: String,
     /// Which credential, without showing it.
     pub credential: Option<[u8; 32]>,
     /// Whom it trusts to be the endpoint.

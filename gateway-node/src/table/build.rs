@@ -20,9 +20,9 @@ use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
 use crate::dialect::{Rules, rules};
 use crate::gate::Until;
 use crate::metrics::Metrics;
-use crate::upstream::{Client, Connections};
 use crate::upstream::client::Way;
 use crate::upstream::credential::{Credential, Showing};
+use crate::upstream::{Client, Connections};
 
 /// A table, and what works in it but wants a person.
 pub struct Built {
@@ -132,8 +132,11 @@ impl Builder<'_> {
             return None;
         }
         let fingerprint = credential.fingerprint();
+        let query = channel.query.iter().map(|f| format!("{}={}", encode(&f.name), encode(&f.value)));
+        let query = query.collect::<Vec<_>>().join("&");
         let identity = Identity {
             base_url: base_url.clone(),
+            query: query.clone(),
             credential: fingerprint,
             tls_ca_file: tls_ca_file.clone(),
         };
@@ -151,8 +154,6 @@ impl Builder<'_> {
             self.warnings.push(pb::Violation { path: format!("{path}.credential"), message });
         }
         let metrics = self.metrics.channel(id.as_str());
-        let query = channel.query.iter().map(|f| format!("{}={}", encode(&f.name), encode(&f.value)));
-        let query = query.collect::<Vec<_>>().join("&");
         let channel = Arc::new(Channel { id, breaker, headers, credential, state, metrics });
         Some(BuiltChannel { channel, base_url, query, tls_ca_file })
     }

@@ -99,3 +99,53 @@ async fn br_137_a_swap_leaves_connections_and_answers_in_flight_alone() {
     assert_eq!(next.text().await.0, stream_bytes("y"));
     assert_eq!(node.up("a").connections.load(std::sync::atomic::Ordering::Acquire), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn br_097_answers_that_are_cut_after_commit_open_the_breaker() {
+    let node = Node::new(2);
+    node.up("a").does([vec![sse_head(), chunk(&content("x")), Act::Close]]);
+    node.up("b").does([stream("b")]);
+    for _ in 0..3 {
+        let answered = node.call(true).await;
+        assert_eq!(answered.header("x-sluice-channel"), Some("a"));
+        assert!(answered.text().await.0.contains("upstream_stream_error"));
+    }
+    assert_eq!(node.call(true).await.header("x-sluice-channel"), Some("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_065_callers_that_leave_in_the_middle_of_answers_open_no_breaker() {
+    let node = Node::new(2);
+    node.up("a").does([vec![sse_head(), chunk(&content("x")), Act::Hang]]);
+    for call in 1..=5 {
+        drop(node.call(true).await);
+        tokio::time::sleep(ms(1)).await;
+        assert_eq!(node.called(), [call, 0, 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_before_commit_of_every_kind_that_counts_open_the_breaker() {
+    let html = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>";
+    for failure in [failing(503), vec![Act::Close], vec![Act::Send(html.into())], vec![sse_head(), end()]] {
+        let node = Node::new(2);
+        node.up("a").does([failure]);
+        node.up("b").does([stream("b")]);
+        for _ in 0..4 {
+            assert_eq!(node.call(true).await.header("x-sluice-channel"), Some("b"));
+        }
+        assert_eq!(node.called(), [3, 4, 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_whose_address_differs_only_in_its_query_starts_fresh() {
+    let (node, t0) = (node(), Instant::now());
+    fails_at(&node, t0, &[0.0, 1.0, 2.0]).await;
+    let mut next = snapshot(2, 2);
+    next.channels[0].query =
+        vec![common::pb::fleet::Field { name: "api-version".into(), value: "2026-01-01".into() }];
+    node.install(&next);
+    fails_at(&node, t0, &[3.0]).await;
+    assert_eq!(node.up("a").called(), 4);
+}
