@@ -252,3 +252,12 @@ async fn a_caller_that_is_refused_for_its_key_is_told_so_whether_it_sends_its_bo
     tcp.read_buf(&mut answer).await.unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 401"), "{}", String::from_utf8_lossy(&answer));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_coming_is_given_up_and_counted() {
+    let listening = listening(1).await;
+    let request = raw_chat("connection: close\r\ncontent-length: 999\r\n", "{\"model\":");
+    let answer = listening.raw(request.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("request_timeout"), "{answer}");
+    assert_eq!(listening.node.counted().1, [("request_timeout".into(), 1)].into());
+}

@@ -127,3 +127,18 @@ async fn a_whole_answer_that_is_cut_after_commit_aborts_the_connection() {
     assert_eq!(last, Some(false), "the caller must not take it for whole");
     assert_eq!(node.counted().1, [("cut".into(), 1)].into());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_answer_without_a_length_that_is_cut_after_commit_has_no_last_chunk() {
+    let node = Node::new(1);
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let part = format!("{{\"choices\":[\"{}", "x".repeat(5 * 1024 * 1024));
+    node.up("a").does([vec![Act::Send(head.into()), chunk(&part), Act::Close]]);
+    let mut answered = node.call(false).await;
+    let mut last = None;
+    while let Some(piece) = answered.next().await {
+        last = Some(piece.is_ok());
+    }
+    assert_eq!(last, Some(false), "the caller must not take it for whole");
+    assert_eq!(node.counted().1, [("cut".into(), 1)].into());
+}

@@ -117,3 +117,29 @@ async fn an_answer_that_was_on_its_way_when_the_account_ran_dry_does_not_end_the
     until(t0, 61.0).await;
     assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn br_061_a_trial_whose_caller_goes_away_gives_its_place_back() {
+    let (node, t0) = (Node::new(2), Instant::now());
+    let broke = answer(402, "", r#"{"error":{"message":"m","type":"billing_error","code":null}}"#);
+    node.up("a").does([broke, vec![Act::Hang], whole("a")]);
+    node.up("b").does([whole("b")]);
+    node.call(false).await;
+    until(t0, 60.0).await;
+    assert!(tokio::time::timeout(s(2), node.call(false)).await.is_err(), "the trial is gone");
+    node.until_closed("a", s(1)).await;
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_that_says_nothing_of_the_account_gives_its_place_back() {
+    let (node, t0) = (Node::new(2), Instant::now());
+    let broke = answer(402, "", r#"{"error":{"message":"m","type":"billing_error","code":null}}"#);
+    node.up("a").does([broke, failing(400), failing(500), whole("a")]);
+    node.up("b").does([whole("b")]);
+    node.call(false).await;
+    until(t0, 60.0).await;
+    assert_eq!(node.call(false).await.status.as_u16(), 400);
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+}

@@ -124,3 +124,50 @@ async fn br_122_the_model_in_an_answer_is_the_upstreams_and_our_headers_say_who_
         assert_eq!(answered.text().await.0, expected, "untouched, whatever it calls the model");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reused_connection_that_is_reset_later_than_five_seconds_is_a_failure_of_the_channel() {
+    for (seconds, served_by, end) in [(4, "a", "a ok"), (6, "b", "a connect")] {
+        let node = Node::new(2);
+        node.up("a").does([whole("1"), vec![Act::Wait(s(seconds)), Act::Close], whole("2")]);
+        node.up("b").does([whole("b")]);
+        node.call(false).await.text().await;
+        assert_eq!(node.call(false).await.header("x-sluice-channel"), Some(served_by), "{seconds} s");
+        assert!(node.counted().0.contains_key(end), "{seconds} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_body_that_never_ends_is_waited_for_five_seconds() {
+    let node = Node::new(2);
+    let head = "HTTP/1.1 500 X\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{";
+    let endless = "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n";
+    let flood = std::iter::repeat_n(chunk(&"x".repeat(32 * 1024)), 8);
+    for (script, after) in [
+        (vec![Act::Send(head.into()), Act::Hang], s(5)),
+        ([Act::Send(endless.into())].into_iter().chain(flood).chain([Act::Hang]).collect(), s(0)),
+    ] {
+        node.up("a").does([script]);
+        node.up("b").does([whole("b")]);
+        let answered = node.call(false).await;
+        assert_eq!((answered.header("x-sluice-channel"), answered.after), (Some("b"), after));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_109_br_110_an_encoding_that_was_not_asked_for_is_never_passed_on() {
+    for (encoding, served_by) in
+        [("gzip", "b"), ("br", "b"), ("GZIP", "b"), ("identity", "a"), ("Identity", "a")]
+    {
+        for is_stream in [true, false] {
+            let node = Node::new(2);
+            let head = format!("content-encoding: {encoding}\r\n");
+            node.up("a").does([answer(200, &head, &whole_body("a"))]);
+            node.up("b").does([if is_stream { stream("b") } else { whole("b") }]);
+            let answered = node.call(is_stream).await;
+            assert_eq!(answered.header("x-sluice-channel"), Some(served_by), "{encoding}");
+            assert!(node.up("a").calls()[0].head.contains("accept-encoding: identity"));
+            assert!(answered.header("content-encoding").is_none_or(|e| e.eq_ignore_ascii_case("identity")));
+        }
+    }
+}

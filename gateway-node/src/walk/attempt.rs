@@ -78,7 +78,7 @@ pub async fn attempt(
         return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), outgoing.rules));
     }
     if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
-        && encoding != "identity"
+        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
         // Identity was asked for. What cannot be read cannot be judged, so it may not be committed.
         debug!(channel.id = %route.channel.id, "answer in an encoding that was not asked for");
