@@ -85,6 +85,7 @@ async fn walk(
         context_window: route.context_window,
     });
     let mut walk = Walk::new(hops.collect(), started);
+    let mut outs = Vec::new();
     while let Some(index) = walk.next_hop() {
         let route = &routes[index];
         let now = Instant::now();
@@ -92,6 +93,7 @@ async fn walk(
             Ok(pass) => open.begin_attempt(pass),
             Err(out) => {
                 debug!(request.id = %head.request_id, channel.id = %route.channel.id, ?out, "route is out");
+                outs.push(out);
                 continue;
             }
         }
@@ -109,7 +111,8 @@ async fn walk(
     }
     let now = Instant::now();
     let refusal = if walk.failed() == 0 {
-        eligible::none_left(routes, now)
+        // Not asked again: a route that came back this very moment would leave no reason at all.
+        eligible::none_left(&outs, now)
     } else {
         walk.refusal(eligible::earliest_return(routes, now))
     };

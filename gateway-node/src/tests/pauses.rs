@@ -143,3 +143,70 @@ async fn a_trial_that_says_nothing_of_the_account_gives_its_place_back() {
     assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
     assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_swap_keeps_the_pauses_of_a_route_that_did_not_change_and_forgets_those_of_one_that_did() {
+    let missing = r#"{"error":{"message":"m","type":"invalid_request_error","code":"model_not_found"}}"#;
+    let limited = r#"{"error":{"message":"m","type":"t","code":"rate_limit_exceeded"}}"#;
+    for failure in [answer(404, "", missing), answer(429, "", limited)] {
+        let node = Node::new(2);
+        node.up("a").does([failure]);
+        node.up("b").does([whole("b")]);
+        node.call(false).await;
+        let mut next = snapshot(2, 2);
+        next.models[0].chains[0].routes[0].timeouts.as_mut().unwrap().headers_ms = 1_000;
+        node.install(&next);
+        node.call(false).await;
+        assert_eq!(node.called(), [1, 2, 0], "the route is the same");
+        next.models[0].chains[0].routes[0].upstream_model = "other".into();
+        node.install(&next);
+        node.call(false).await;
+        assert_eq!(node.called(), [2, 3, 0], "the route is another");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_credential_is_out_on_every_channel_that_shows_it_until_it_is_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let key = dir.path().join("key");
+    std::fs::write(&key, "sk-upstream-1").unwrap();
+    let mut config = snapshot(2, 3);
+    for channel in &mut config.channels[..2] {
+        channel.credential = format!("file:{}", key.display());
+    }
+    let node = Node::new(3);
+    node.install(&config);
+    let refused = r#"{"error":{"message":"m","type":"t","code":"invalid_api_key"}}"#;
+    node.up("a").does([answer(401, "", refused)]);
+    node.up("b").does([whole("b")]);
+    node.up("c").does([whole("c")]);
+    for _ in 0..2 {
+        assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("c"));
+    }
+    assert_eq!(node.called(), [1, 0, 2]);
+    node.install(&config);
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("c"), "a swap changes nothing");
+    std::fs::write(&key, "sk-upstream-2").unwrap();
+    node.install(&config);
+    node.up("a").does([whole("a")]);
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("a"));
+    let heads: Vec<_> = node.up("a").calls().into_iter().map(|call| call.head).collect();
+    assert!(heads[0].contains("authorization: bearer sk-upstream-1"), "{heads:?}");
+    assert!(heads[1].contains("authorization: bearer sk-upstream-2"), "{heads:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn br_114_a_channel_whose_credential_is_not_here_is_never_asked() {
+    let node = Node::new(2);
+    let mut config = snapshot(2, 2);
+    config.channels[0].credential = "env:SLUICE_TEST_NO_SUCH".into();
+    node.install(&config);
+    node.up("b").does([whole("b")]);
+    assert_eq!(node.call(false).await.header("x-sluice-channel"), Some("b"));
+    assert_eq!(node.called(), [0, 1, 0]);
+    let mut alone = config.clone();
+    alone.models[0].chains[0].routes.truncate(1);
+    node.install(&alone);
+    let refused = node.call(false).await;
+    assert_eq!((refused.status.as_u16(), refused.header("x-should-retry")), (503, Some("false")));
+}

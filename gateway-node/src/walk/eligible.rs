@@ -71,16 +71,16 @@ pub fn earliest_return(routes: &[Route], now: Instant) -> Option<Duration> {
     Some(at.saturating_duration_since(now))
 }
 
-/// The refusal when no route may be asked: 429 if all only cool down, else 503.
-pub fn none_left(routes: &[Route], now: Instant) -> Refusal {
-    let outs: Vec<Out> = routes.iter().filter_map(|route| why_out(route, now)).collect();
+/// The refusal when no route could be asked, each for its reason: 429 if all only cool down, else 503.
+pub fn none_left(outs: &[Out], now: Instant) -> Refusal {
     let is_operators_matter = outs.iter().all(|out| matches!(out, Out::Suspended(_) | Out::NoCredential));
     if is_operators_matter {
         return Refusal::of(Code::NoAvailableChannel, Retry::Never);
     }
     let only_cool_down = outs.iter().all(|out| matches!(out, Out::CoolingDown(_)));
     let code = if only_cool_down { Code::AllRateLimited } else { Code::NoAvailableChannel };
-    Refusal::of(code, Retry::After(bounded(earliest_return(routes, now))))
+    let earliest = outs.iter().filter_map(|out| out.returns_at()).min();
+    Refusal::of(code, Retry::After(bounded(earliest.map(|at| at.saturating_duration_since(now)))))
 }
 
 /// Leave to ask a route; owns the places of the trials that it took. Dropped, it says that nothing became known.
@@ -152,6 +152,33 @@ impl Drop for Pass {
             if is_trial {
                 pause.release();
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_refusal_says_why_the_routes_were_out_even_if_they_are_back_by_now() {
+        let now = Instant::now();
+        let s = Duration::from_secs;
+        let table = [
+            (vec![Out::CoolingDown(now)], 429, Retry::After(s(1))),
+            (vec![Out::BreakerOpen(now), Out::CoolingDown(now + s(9))], 503, Retry::After(s(1))),
+            (
+                vec![Out::BreakerOpen(now + s(50)), Out::Suspended(Some(now + s(20)))],
+                503,
+                Retry::After(s(20)),
+            ),
+            (vec![Out::CoolingDown(now + s(7)), Out::NoCredential], 503, Retry::After(s(7))),
+            (vec![Out::Suspended(Some(now + s(20))), Out::NoCredential], 503, Retry::Never),
+            (vec![], 503, Retry::Never),
+        ];
+        for (outs, status, retry) in table {
+            let refusal = none_left(&outs, now);
+            assert_eq!((refusal.status, refusal.retry), (status, retry), "{outs:?}");
         }
     }
 }
