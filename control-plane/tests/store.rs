@@ -94,6 +94,7 @@ suite! {
     windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
     windows::fr_041_boots_are_told_apart_by_their_id_alone,
     windows::of_many_who_report_the_same_window_one_counts,
+    windows::a_clock_that_goes_back_does_not_make_the_newest_data_older,
     windows::a_window_that_does_not_follow_counts_nothing,
     windows::a_restored_database_goes_on_from_what_the_node_knows,
     windows::running_totals_that_differ_are_told_and_change_nothing,

@@ -101,6 +101,14 @@ pub async fn of_many_who_report_the_same_window_one_counts(place: Arc<Place>) {
     assert_eq!(sums(&stores[0]).await, (2, 1, 2));
 }
 
+pub async fn a_clock_that_goes_back_does_not_make_the_newest_data_older(place: Arc<Place>) {
+    let store = place.open().await;
+    store.claim(&Claim { until_ms: 90 * S, ..claim("b", 1) }).await.unwrap();
+    store.claim(&Claim { until_ms: 30 * S, ..claim("b", 2) }).await.unwrap();
+    store.claim(&Claim { until_ms: 40 * S, acknowledged_through: 8, ..claim("b", 9) }).await.unwrap();
+    assert_eq!(store.windows(0, 1, None).await.unwrap().until_ms, 90 * S);
+}
+
 pub async fn a_window_that_does_not_follow_counts_nothing(place: Arc<Place>) {
     let store = place.open().await;
     let early = Claim { acknowledged_through: 0, ..claim("b", 2) };
