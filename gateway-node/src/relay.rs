@@ -254,3 +254,26 @@ impl Idle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_in_which_a_caller_takes_no_bytes_is_not_the_upstreams() {
+        let s = Duration::from_secs;
+        let mut idle = Idle::new(s(300));
+        tokio::time::sleep(s(100)).await;
+        idle.suspend();
+        tokio::time::sleep(s(1000)).await;
+        idle.resume();
+        let resumed = Instant::now();
+        assert!(timeout(s(199), poll_fn(|cx| idle.poll_expired(cx))).await.is_err(), "200 s were left");
+        poll_fn(|cx| idle.poll_expired(cx)).await;
+        assert_eq!(resumed.elapsed(), s(200));
+    }
+}
