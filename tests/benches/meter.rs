@@ -52,6 +52,13 @@ pub fn run(program: &str, args: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A line that says how quiet the machine is: other work on it shows in every latency.
+pub fn load_average() -> anyhow::Result<String> {
+    let text = std::fs::read_to_string("/proc/loadavg").context("/proc/loadavg")?;
+    let minute = text.split(' ').next().unwrap_or_default();
+    Ok(format!("load average of the last minute before the start: {minute}"))
+}
+
 /// The value below which this share of the samples lies; zero when there are none.
 pub fn percentile(sorted: &[Duration], share: f64) -> Duration {
     let at = (sorted.len() as f64 * share).ceil() as usize;

@@ -52,6 +52,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {
+    say(&meter::load_average()?)?;
     let files = meter::allow_files(args.nodes as u64 + 500)?;
     ensure!(files as usize > args.nodes + 200, "only {files} open files are allowed");
     let fleet = Fleet::start_as(Plan::default()).await?;

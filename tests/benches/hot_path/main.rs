@@ -68,6 +68,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {
+    say(&meter::load_average()?)?;
     let tasks = Tasks::new();
     let files = meter::allow_files(2 * args.streams as u64 + 500)?;
     let me = std::process::id();
