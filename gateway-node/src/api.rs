@@ -97,7 +97,8 @@ impl Gateway {
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
     let table = gateway.tables.load();
-    let head = Head::of(request.headers(), table.as_ref().map(|table| table.revision));
+    let head =
+        Head::of(request.headers(), table.as_ref().map(|table| table.revision), gateway.clock.now_ms());
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
     let path = request.uri().path().trim_end_matches('/');
     let served = match (table, Target::of(path)) {

@@ -124,6 +124,8 @@ impl Observer {
         if !sealer.is_recovered {
             recover::recover(&inner.journal, &inner.boot, &mut sealer.spool)?;
             sealer.is_recovered = true;
+            inner.show(&sealer.spool);
+            inner.sealed.notify_one();
         }
         if sealer.retiring.is_none() {
             let open = inner.open.load_full();

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use serde_json::Value;
-use uuid::Uuid;
+use uuid::Builder;
 
 use common::code::Code;
 
@@ -75,14 +75,14 @@ pub struct Head {
 }
 
 impl Head {
-    /// A request that came with these headers, and the revision that it uses.
-    pub fn of(headers: &HeaderMap, revision: Option<u64>) -> Self {
+    /// A request that came at `now_ms` with these headers, and the revision that it uses.
+    pub fn of(headers: &HeaderMap, revision: Option<u64>, now_ms: u64) -> Self {
         let id = headers.get("x-request-id").filter(|id| {
             let bytes = id.as_bytes();
             (1..=CLIENT_REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
         });
         Head {
-            request_id: Uuid::now_v7().to_string().into(),
+            request_id: request_id(now_ms),
             client_request_id: id.cloned(),
             revision,
             attempts: 0,
@@ -117,6 +117,13 @@ impl Head {
             }
         }
     }
+}
+
+/// A UUIDv7. Its random part is to be unique, not secret, so that it takes no call of the system.
+fn request_id(now_ms: u64) -> Arc<str> {
+    let mut random = [0; 10];
+    fastrand::fill(&mut random);
+    Builder::from_unix_timestamp_millis(now_ms, &random).into_uuid().to_string().into()
 }
 
 /// An answer of ours, whole.
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_hint_is_rounded_up_so_that_nobody_comes_too_early() {
-        let head = Head::of(&HeaderMap::new(), None);
+        let head = Head::of(&HeaderMap::new(), None, 0);
         for (micros, ms, seconds) in
             [(1_000_000, "1000", "1"), (1_000_001, "1001", "2"), (1_500_000, "1500", "2")]
         {

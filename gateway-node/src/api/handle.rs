@@ -130,6 +130,7 @@ fn commit(
     mut open: Open,
 ) -> Response<AnswerBody> {
     let Answer { status, headers, committed, rest } = answer;
+    open.commit();
     if committed.whole {
         // The whole answer is here: it is counted before its first byte leaves.
         open.serve();

@@ -50,11 +50,16 @@ impl Open {
         }
     }
 
+    /// The answer was committed.
+    pub fn commit(&mut self) {
+        if let Some(pass) = &mut self.pass {
+            pass.prove();
+        }
+    }
+
     /// The caller has the whole answer with the next bytes that are sent.
     pub fn serve(&mut self) {
-        if let Some(pass) = self.end(RequestOutcome::Served, AttemptEnd::Ok) {
-            pass.succeed();
-        }
+        self.end(RequestOutcome::Served, AttemptEnd::Ok);
     }
 
     /// The answer broke off after commit.

@@ -2,8 +2,8 @@
 //! `<boot>-<first_seq>.<state>`: its sha256, then a `ReportRequest` without the node's id. States
 //! change by rename, contents by a renamed copy, so that a crash leaves the one or the other.
 //!
-//! The last claimed window of the running boot stays as a mark: should the process die, the next boot
-//! knows from it which number and which totals its open segment continues.
+//! The last claimed window of a boot stays as a mark until its journal is taken in: the number and the
+//! totals of the segment that was open are continued from it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -47,6 +47,8 @@ struct Entry {
 pub(super) struct Spool {
     dir: PathBuf,
     current: BootId,
+    /// Journals of earlier boots may still have to follow the windows that are here.
+    awaits_journals: bool,
     /// By boot and first number.
     entries: BTreeMap<(BootId, u64), Entry>,
 }
@@ -55,7 +57,8 @@ impl Spool {
     /// Opens the folder. Files that cannot be read back are put aside and logged.
     pub(super) fn open(dir: &Path, current: BootId) -> io::Result<Self> {
         std::fs::create_dir_all(dir)?;
-        let mut spool = Spool { dir: dir.to_path_buf(), current, entries: BTreeMap::new() };
+        let mut spool =
+            Spool { dir: dir.to_path_buf(), current, awaits_journals: true, entries: BTreeMap::new() };
         for file in std::fs::read_dir(dir)? {
             spool.load(&file?.path())?;
         }
@@ -165,18 +168,18 @@ impl Spool {
             .map(|((_, first_seq), entry)| (*first_seq, entry.state))
             .collect();
         let Some(((last, state), older)) = claimed.split_last() else { return Ok(()) };
-        if *boot == self.current {
-            if *state != State::Claimed {
-                self.mark(boot, *last, State::Claimed)?;
-            }
-        } else {
-            self.remove(boot, *last, *state)?;
+        if *state != State::Claimed {
+            self.mark(boot, *last, State::Claimed)?;
+        }
+        if *boot != self.current && !self.awaits_journals {
+            self.remove(boot, *last, State::Claimed)?;
         }
         older.iter().try_for_each(|(first_seq, state)| self.remove(boot, *first_seq, *state))
     }
 
     /// Removes the marks of boots that are over; their journals must have been taken in before.
     pub(super) fn forget_ended_boots(&mut self) -> io::Result<()> {
+        self.awaits_journals = false;
         let marks: Vec<_> = self
             .entries
             .iter()

@@ -310,3 +310,33 @@ fn concurrent_appends_stay_whole() {
     }
     world.settle();
 }
+
+#[test]
+fn counts_that_could_not_be_recovered_at_the_start_follow_those_that_were_counted_meanwhile() {
+    let mut world = World::new();
+    world.record(1);
+    world.observer.seal().unwrap(); // window 1 of boot-000 is in the spool
+    world.clock.set_ms(1_000_000 + 600_000); // another bucket: nothing is merged
+    world.record(2); // its open segment 2
+    let obstacle = world.dir.path().join("spool/boot-000-2.tmp");
+    std::fs::create_dir(&obstacle).unwrap(); // a full disk at the next start
+    world.crash();
+    world.report(false); // window 1 is counted while segment 2 still waits in the journal
+    std::fs::remove_dir(obstacle).unwrap();
+    world.record(3);
+    world.settle();
+}
+
+#[test]
+fn counts_that_were_recovered_late_are_shown_and_reported_without_new_traffic() {
+    let mut world = World::new();
+    world.record(1);
+    let obstacle = world.dir.path().join("spool/boot-000-1.tmp");
+    std::fs::create_dir(&obstacle).unwrap();
+    world.crash();
+    assert_eq!(world.observer.spooled(), 0);
+    std::fs::remove_dir(obstacle).unwrap();
+    world.observer.seal().unwrap();
+    assert_eq!(world.observer.spooled(), 1);
+    world.settle();
+}

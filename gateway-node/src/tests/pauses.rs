@@ -83,16 +83,21 @@ async fn a_channel_whose_model_is_unknown_is_not_asked_for_that_model_again_and_
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_only_the_operator_can_help_the_caller_is_told_not_to_come_back() {
+async fn a_caller_whose_request_found_the_credential_refused_is_told_not_to_retry_and_the_next_when_it_is_tried_again()
+ {
     let node = Node::new(1);
     node.up("a").does([answer(
         401,
         "",
         r#"{"error":{"message":"bad key sk-upstream","type":"t","code":"invalid_api_key"}}"#,
     )]);
-    for _ in 0..2 {
+    for (should_retry, retry_after) in [(Some("false"), None), (None, Some("60"))] {
         let refused = node.call(false).await;
-        assert_eq!((refused.status.as_u16(), refused.header("x-should-retry")), (503, Some("false")));
+        assert_eq!(refused.status.as_u16(), 503);
+        assert_eq!(
+            (refused.header("x-should-retry"), refused.header("retry-after")),
+            (should_retry, retry_after)
+        );
         let (text, _) = refused.text().await;
         assert!(text.contains("no_available_channel") && !text.contains("sk-upstream"), "{text}");
     }
@@ -209,4 +214,19 @@ async fn br_114_a_channel_whose_credential_is_not_here_is_never_asked() {
     node.install(&alone);
     let refused = node.call(false).await;
     assert_eq!((refused.status.as_u16(), refused.header("x-should-retry")), (503, Some("false")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_that_streams_for_long_lets_the_others_in_as_soon_as_it_is_committed() {
+    let (node, t0) = (Node::new(1), Instant::now());
+    let broke = answer(402, "", r#"{"error":{"message":"m","type":"t","code":"insufficient_quota"}}"#);
+    let long =
+        vec![sse_head(), chunk(&content("x")), Act::Wait(s(100)), chunk(&finish()), chunk(DONE), end()];
+    node.up("a").does([broke, long, stream("y")]);
+    assert_eq!(node.call(true).await.status.as_u16(), 503);
+    until(t0, 60.0).await;
+    let trial = node.call(true).await;
+    assert_eq!(trial.status.as_u16(), 200);
+    assert_eq!(node.call(true).await.text().await.0, stream_bytes("y"));
+    assert_eq!(trial.text().await.1, s(100));
 }

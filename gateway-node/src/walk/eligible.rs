@@ -73,8 +73,8 @@ pub fn earliest_return(routes: &[Route], now: Instant) -> Option<Duration> {
 
 /// The refusal when no route could be asked, each for its reason: 429 if all only cool down, else 503.
 pub fn none_left(outs: &[Out], now: Instant) -> Refusal {
-    let is_operators_matter = outs.iter().all(|out| matches!(out, Out::Suspended(_) | Out::NoCredential));
-    if is_operators_matter {
+    // Without a credential only the operator can help; all else comes back by itself or is being tried now.
+    if outs.iter().all(|out| matches!(out, Out::NoCredential)) {
         return Refusal::of(Code::NoAvailableChannel, Retry::Never);
     }
     let only_cool_down = outs.iter().all(|out| matches!(out, Out::CoolingDown(_)));
@@ -117,9 +117,10 @@ impl Pass {
         &self.channel
     }
 
-    /// A good answer ends the suspensions that it was the trial of. One that was on its way before they began
-    /// says nothing of them.
-    pub fn succeed(mut self) {
+    /// An answer that was committed ends the suspensions that it was the trial of, however long it still takes:
+    /// credential, channel and route do what was in doubt. One that was on its way before they began says
+    /// nothing of them.
+    pub fn prove(&mut self) {
         let (channel, id) = (&self.channel, &self.channel.id);
         let named = pauses(channel, &self.route).into_iter().zip(["credential", "whole", "route"]);
         for ((pause, what), _) in named.zip(self.is_trial).filter(|(_, is_trial)| *is_trial) {
@@ -173,7 +174,10 @@ mod tests {
                 Retry::After(s(20)),
             ),
             (vec![Out::CoolingDown(now + s(7)), Out::NoCredential], 503, Retry::After(s(7))),
-            (vec![Out::Suspended(Some(now + s(20))), Out::NoCredential], 503, Retry::Never),
+            (vec![Out::Suspended(Some(now + s(20))), Out::NoCredential], 503, Retry::After(s(20))),
+            (vec![Out::Suspended(None)], 503, Retry::After(s(1))),
+            (vec![Out::Suspended(Some(now + s(900)))], 503, Retry::After(s(60))),
+            (vec![Out::NoCredential], 503, Retry::Never),
             (vec![], 503, Retry::Never),
         ];
         for (outs, status, retry) in table {
