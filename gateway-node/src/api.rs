@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use hyper::body::Incoming;
 
 use common::clock::Clock;
 use common::code::Code;
 use common::window::RequestOutcome;
 
+use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::table::Tables;
@@ -96,26 +97,25 @@ impl Gateway {
 
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
-    let head = Head::of(request.headers());
+    let head = Head::of(request.headers(), operation::shape(request.uri().path()));
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
-    let path = request.uri().path().trim_end_matches('/');
-    let served = match path {
-        "/v1/chat/completions" if request.method() == Method::POST => {
-            return handle::chat(gateway, request, head, open).await;
+    let served = match operation::find(request.method(), request.uri().path()) {
+        Asked::Operation(operation, _) => {
+            return handle::ask(gateway, operation, request, head, open).await;
         }
-        "/v1/models" if request.method() == Method::GET => models::list(&gateway, &request, &head),
-        path if path.starts_with("/v1/models/") && request.method() == Method::GET => {
-            models::one(&gateway, &request, &head, &path["/v1/models/".len()..])
-        }
-        "/v1/chat/completions" | "/v1/models" => Err(Code::MethodNotAllowed),
-        _ => Err(Code::NotFound),
+        Asked::Models => models::list(&gateway, &request, &head),
+        Asked::Model(name) => models::one(&gateway, &request, &head, &name),
+        Asked::Nothing(code) => Err(code),
     };
-    let outcome =
-        served.as_ref().map_or_else(|code| RequestOutcome::Refused(*code), |_| RequestOutcome::Served);
-    match outcome {
+    match served {
         // A list of models went nowhere; it is no request of a model.
-        RequestOutcome::Served => open.forget(),
-        refused => open.refuse(refused),
+        Ok(answer) => {
+            open.forget();
+            answer
+        }
+        Err(code) => {
+            open.refuse(RequestOutcome::Refused(code));
+            refused(&head, code, code.text())
+        }
     }
-    served.unwrap_or_else(|code| refused(&head, code, code.text()))
 }

@@ -3,6 +3,7 @@
 
 mod fields;
 pub mod openai_chat;
+pub mod operation;
 pub mod parts;
 pub mod scan;
 pub mod splice;
@@ -20,8 +21,6 @@ use parts::Parts;
 pub struct Rules {
     /// Whose they are.
     pub dialect: Dialect,
-    /// Appended to the `base_url` of a channel.
-    pub upstream_path: &'static str,
     /// Judges an event of a stream of which nothing decisive was seen yet.
     pub judge: fn(&sse::Event<'_>) -> Verdict,
     /// Judges a complete answer that is no stream; `Hold` is never its verdict.
@@ -77,21 +76,4 @@ pub struct ErrorBody<'a> {
     pub param: Option<&'a str>,
     /// Our id of the request.
     pub request_id: &'a str,
-}
-
-/// The rules of a dialect; `None` for those that are not served yet.
-pub fn rules(dialect: Dialect) -> Option<&'static Rules> {
-    match dialect {
-        Dialect::OpenaiChat => Some(&openai_chat::RULES),
-        Dialect::OpenaiCompletions
-        | Dialect::OpenaiResponses
-        | Dialect::OpenaiEmbeddings
-        | Dialect::OpenaiImages
-        | Dialect::OpenaiAudio
-        | Dialect::OpenaiModerations
-        | Dialect::OpenaiVideos
-        | Dialect::Rerank
-        | Dialect::AnthropicMessages
-        | Dialect::Gemini => None,
-    }
 }

@@ -16,8 +16,7 @@ use uuid::Uuid;
 
 use common::code::Code;
 
-use crate::dialect::ErrorBody;
-use crate::dialect::openai_chat;
+use crate::dialect::{ErrorBody, Rules};
 use crate::relay::{BrokenOff, Relay};
 use crate::table::Route;
 use crate::upstream::headers::downward;
@@ -68,6 +67,8 @@ impl Body for AnswerBody {
 pub struct Head {
     /// Our id of the request.
     pub request_id: Arc<str>,
+    /// Says errors in the caller's dialect.
+    rules: &'static Rules,
     client_request_id: Option<HeaderValue>,
     revision: Option<u64>,
     attempts: usize,
@@ -75,14 +76,15 @@ pub struct Head {
 }
 
 impl Head {
-    /// A request that came with these headers.
-    pub fn of(headers: &HeaderMap) -> Self {
+    /// A request that came with these headers, by a caller who reads errors as `rules` write them.
+    pub fn of(headers: &HeaderMap, rules: &'static Rules) -> Self {
         let id = headers.get("x-request-id").filter(|id| {
             let bytes = id.as_bytes();
             (1..=CLIENT_REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
         });
         Head {
             request_id: Uuid::now_v7().to_string().into(),
+            rules,
             client_request_id: id.cloned(),
             revision: None,
             attempts: 0,
@@ -155,7 +157,7 @@ pub fn exhausted(head: &Head, refusal: &Refusal) -> Response<AnswerBody> {
 
 fn error(head: &Head, refusal: &Refusal, message: &str) -> Response<AnswerBody> {
     let detail = refusal.detail.as_ref();
-    let body = (openai_chat::RULES.error_body)(&ErrorBody {
+    let body = (head.rules.error_body)(&ErrorBody {
         message: detail.map_or(message, |detail| &detail.message),
         kind: detail.and_then(|detail| detail.kind.as_deref()).unwrap_or(refusal.code.kind()),
         code: detail.and_then(|detail| detail.code.as_deref()).unwrap_or(refusal.code.as_str()),

@@ -11,21 +11,22 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use common::code::Code;
-use common::dialect::Dialect;
 use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
-use crate::dialect::{openai_chat, scan};
+use crate::dialect::operation::Operation;
+use crate::dialect::scan;
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route};
 use crate::walk::attempt::{Answer, Outgoing, attempt};
 use crate::walk::{Hop, Walk, eligible};
 
-/// `POST /v1/chat/completions`
-pub async fn chat(
+/// Serves a request for an operation.
+pub async fn ask(
     gateway: Arc<Gateway>,
+    operation: &'static Operation,
     request: Request<Incoming>,
     head: Head,
     mut open: Open,
@@ -56,7 +57,7 @@ pub async fn chat(
         Ok(until) => until,
         Err(message) => return refuse(&head, Code::InvalidRequest, message),
     };
-    let Lookup::Chain(model, routes) = table.chain(&ask.model, Dialect::OpenaiChat) else {
+    let Lookup::Chain(model, routes) = table.chain(&ask.model, operation.dialect) else {
         return refuse(&head, Code::ModelNotFound, Code::ModelNotFound.text());
     };
     open.names(model.clone());
@@ -67,7 +68,8 @@ pub async fn chat(
         model: &ask.model,
         is_stream: ask.stream,
         until,
-        rules: &openai_chat::RULES,
+        operation,
+        query: None,
     };
     walk(&gateway, routes, &outgoing, head, open, started).await
 }
@@ -140,7 +142,7 @@ fn commit(
         rest,
         idle: route.idle_timeout,
         open,
-        rules: outgoing.rules,
+        rules: outgoing.operation.rules,
         request_id: head.request_id.clone(),
         length,
     });

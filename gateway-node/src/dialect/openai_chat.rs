@@ -21,7 +21,6 @@ use crate::upstream::classify;
 /// The rules of the dialect.
 pub const RULES: Rules = Rules {
     dialect: Dialect::OpenaiChat,
-    upstream_path: "/chat/completions",
     judge,
     judge_whole,
     observe,
