@@ -9,6 +9,7 @@ mod ingress;
 mod models;
 mod open;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,7 +18,6 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use common::clock::Clock;
-use common::code::Code;
 use common::window::RequestOutcome;
 
 use crate::dialect::operation::{self, Asked};
@@ -100,8 +100,9 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> 
     let head = Head::of(request.headers(), operation::shape(request.uri().path()));
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
     let served = match operation::find(request.method(), request.uri().path()) {
-        Asked::Operation(operation, _) => {
-            return handle::ask(gateway, operation, request, head, open).await;
+        Asked::Operation(operation, named) => {
+            let named = named.map(Cow::into_owned);
+            return handle::ask(gateway, operation, named, request, head, open).await;
         }
         Asked::Models => models::list(&gateway, &request, &head),
         Asked::Model(name) => models::one(&gateway, &request, &head, &name),

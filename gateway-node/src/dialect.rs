@@ -10,17 +10,19 @@ pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
-use common::dialect::Dialect;
 use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::upstream::credential::Auth;
 use parts::Parts;
 
 /// The rules of one dialect.
 #[derive(Debug)]
 pub struct Rules {
-    /// Whose they are.
-    pub dialect: Dialect,
+    /// Where a channel's credential goes unless the channel says otherwise.
+    pub auth: Auth,
+    /// Headers that an upstream wants where the caller did not send them.
+    pub headers: &'static [(&'static str, &'static str)],
     /// Judges an event of a stream of which nothing decisive was seen yet.
     pub judge: fn(&sse::Event<'_>) -> Verdict,
     /// Judges a complete answer that is no stream; `Hold` is never its verdict.
@@ -66,6 +68,8 @@ pub enum After {
 /// An error answer of ours, before a dialect gives it its shape.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorBody<'a> {
+    /// The HTTP status that it goes with.
+    pub status: u16,
     /// For people.
     pub message: &'a str,
     /// The `type` in the OpenAI dialects.

@@ -158,6 +158,7 @@ pub fn exhausted(head: &Head, refusal: &Refusal) -> Response<AnswerBody> {
 fn error(head: &Head, refusal: &Refusal, message: &str) -> Response<AnswerBody> {
     let detail = refusal.detail.as_ref();
     let body = (head.rules.error_body)(&ErrorBody {
+        status: refusal.status,
         message: detail.map_or(message, |detail| &detail.message),
         kind: detail.and_then(|detail| detail.kind.as_deref()).unwrap_or(refusal.code.kind()),
         code: detail.and_then(|detail| detail.code.as_deref()).unwrap_or(refusal.code.as_str()),

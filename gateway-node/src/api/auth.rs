@@ -58,13 +58,13 @@ impl Keys {
     }
 }
 
-/// The key that a caller shows, as the OpenAI or the Anthropic SDK does.
+/// The key that a caller shows, as the SDKs of OpenAI, Anthropic, Google and Azure do.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().as_bytes());
     }
-    headers.get("x-api-key").map(|value| value.as_bytes())
+    ["x-api-key", "x-goog-api-key", "api-key"].iter().find_map(|name| headers.get(*name)).map(|value| value.as_bytes())
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
-use crate::dialect::operation::Operation;
-use crate::dialect::scan;
+use crate::dialect::operation::{Input, Operation};
+use crate::dialect::scan::{self, ScanFault, Scanned};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route};
@@ -27,6 +27,7 @@ use crate::walk::{Hop, Walk, eligible};
 pub async fn ask(
     gateway: Arc<Gateway>,
     operation: &'static Operation,
+    named: Option<String>,
     request: Request<Incoming>,
     head: Head,
     mut open: Open,
@@ -49,7 +50,7 @@ pub async fn ask(
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
     };
-    let ask = match scan::scan(&body) {
+    let ask = match read_ask(operation, named, &body) {
         Ok(ask) => ask,
         Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
     };
@@ -72,6 +73,16 @@ pub async fn ask(
         query: None,
     };
     walk(&gateway, routes, &outgoing, head, open, started).await
+}
+
+/// What the request wants, from where its operation says it.
+fn read_ask(operation: &Operation, named: Option<String>, body: &[u8]) -> Result<Scanned, ScanFault> {
+    match operation.input {
+        Input::Json => scan::scan(body),
+        Input::Path { streams } => {
+            Ok(Scanned { model: named.unwrap_or_default(), model_spans: Vec::new(), stream: streams })
+        }
+    }
 }
 
 /// Tries the routes in order until one answers, and says so to the caller.

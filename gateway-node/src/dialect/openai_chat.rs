@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use common::class::FailureClass as F;
 use common::code::Code;
-use common::dialect::Dialect;
 use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,10 +16,12 @@ use super::sse::Event;
 use super::{After, ErrorBody, Rules, Verdict, fields};
 use crate::fault::Fault;
 use crate::upstream::classify;
+use crate::upstream::credential::Auth;
 
 /// The rules of the dialect.
 pub const RULES: Rules = Rules {
-    dialect: Dialect::OpenaiChat,
+    auth: Auth::Bearer,
+    headers: &[],
     judge,
     judge_whole,
     observe,
@@ -315,7 +316,7 @@ struct ErrorMembers<'a> {
 }
 
 fn error_body(error: &ErrorBody<'_>) -> Bytes {
-    let ErrorBody { message, kind, code, param, request_id } = *error;
+    let ErrorBody { message, kind, code, param, request_id, .. } = *error;
     let members = ErrorMembers { message, kind, code, param, request_id };
     // Strings always have a JSON form.
     serde_json::to_vec(&Envelope { error: members }).unwrap_or_default().into()
@@ -324,7 +325,7 @@ fn error_body(error: &ErrorBody<'_>) -> Bytes {
 fn closing_frame(request_id: &str) -> Bytes {
     let code = Code::UpstreamStreamError;
     let (kind, name) = (code.kind(), code.as_str());
-    let body = error_body(&ErrorBody { message: code.text(), kind, code: name, param: None, request_id });
+    let body = error_body(&ErrorBody { status: code.status(), message: code.text(), kind, code: name, param: None, request_id });
     [b"data: ", &body[..], b"\n\n"].concat().into()
 }
 

@@ -31,6 +31,11 @@ pub struct Operation {
 pub enum Input {
     /// `model` and `stream` in a JSON body.
     Json,
+    /// The model in the path; the path also says whether the answer is a stream.
+    Path {
+        /// Whether it is.
+        streams: bool,
+    },
 }
 
 /// What a path asks for.

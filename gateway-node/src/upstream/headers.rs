@@ -87,16 +87,24 @@ fn filtered(from: &HeaderMap, names: &[&str], prefixes: &[&str]) -> HeaderMap {
     to
 }
 
-/// The headers of the upstream request: the caller's without what is the caller's alone, the
-/// channel's own, and its credential. A caller's credential never passes, whatever the channel has.
-pub fn upward(caller: &HeaderMap, channel: &HeaderMap, credential: Option<HeaderValue>) -> HeaderMap {
+/// The headers of the upstream request: the caller's without what is the caller's alone, what the
+/// dialect wants besides, the channel's own, and its credential. A caller's credential never passes, whatever the channel has.
+pub fn upward(
+    caller: &HeaderMap,
+    defaults: &[(&'static str, &'static str)],
+    channel: &HeaderMap,
+    credential: Option<(HeaderName, HeaderValue)>,
+) -> HeaderMap {
     let mut headers = filtered(caller, NEVER_UP, NEVER_UP_PREFIXES);
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, value) in defaults {
+        headers.entry(*name).or_insert(HeaderValue::from_static(value));
+    }
     for (name, value) in channel {
         headers.insert(name.clone(), value.clone());
     }
-    if let Some(credential) = credential {
-        headers.insert(header::AUTHORIZATION, credential);
+    if let Some((name, value)) = credential {
+        headers.insert(name, value);
     }
     headers
 }
@@ -128,11 +136,17 @@ mod tests {
             ("x-sluice-gate", "complete"),
             ("x-forwarded-for", "10.0.0.1"),
         ]);
-        let up = upward(&caller, &HeaderMap::new(), None);
+        let up = upward(&caller, &[], &HeaderMap::new(), None);
         assert_eq!(up, headers(&[("user-agent", "app"), ("accept-encoding", "identity")]));
-        let up = upward(&caller, &headers(&[("x-org", "us")]), Some(HeaderValue::from_static("Bearer ours")));
+        let up = upward(
+            &caller,
+            &[("user-agent", "ours"), ("x-version", "1")],
+            &headers(&[("x-org", "us")]),
+            Some((header::AUTHORIZATION, HeaderValue::from_static("Bearer ours"))),
+        );
         assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
         assert_eq!(up.get("x-org").unwrap(), "us");
+        assert_eq!((&up["user-agent"], &up["x-version"]), (&HeaderValue::from_static("app"), &HeaderValue::from_static("1")));
     }
 
     #[test]
@@ -144,7 +158,7 @@ mod tests {
             ("x-mine", "1"),
             ("content-type", "application/json"),
         ]);
-        let up = upward(&caller, &HeaderMap::new(), None);
+        let up = upward(&caller, &[], &HeaderMap::new(), None);
         assert_eq!(up, headers(&[("content-type", "application/json"), ("accept-encoding", "identity")]));
     }
 

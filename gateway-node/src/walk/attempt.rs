@@ -111,12 +111,14 @@ pub async fn attempt(
 
 async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
     let body = splice::splice(outgoing.body, outgoing.model_spans, &route.upstream_model, outgoing.model);
+    let rules = outgoing.operation.rules;
+    let credential = route.channel.credential.header(rules.auth);
     let request = || {
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri.clone();
         *request.headers_mut() =
-            headers::upward(outgoing.headers, &route.channel.headers, route.channel.credential.header());
+            headers::upward(outgoing.headers, rules.headers, &route.channel.headers, credential.clone());
         request
     };
     let sent_at = Instant::now();
