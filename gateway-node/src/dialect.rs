@@ -2,6 +2,7 @@
 //! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
 
 mod fields;
+mod json;
 pub mod openai_chat;
 pub mod operation;
 pub mod parts;
@@ -10,6 +11,7 @@ pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
+use common::class::FailureClass;
 use serde_json::Value;
 
 use crate::fault::Fault;
@@ -48,6 +50,13 @@ pub enum Verdict {
     End,
     /// The attempt failed.
     Error(Box<Fault>),
+}
+
+impl Verdict {
+    /// The attempt failed, and more than its class is not known.
+    pub fn failed(class: FailureClass) -> Self {
+        Verdict::Error(Box::new(Fault::of(class)))
+    }
 }
 
 /// What an event says about a stream that the caller already sees.

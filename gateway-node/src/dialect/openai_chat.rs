@@ -11,6 +11,7 @@ use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::json::{is_error_event, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
 use super::{After, ErrorBody, Rules, Verdict, fields};
@@ -39,9 +40,9 @@ fn judge(event: &Event<'_>) -> Verdict {
         return Verdict::Hold;
     }
     if is_done(data) {
-        return failed(F::Empty);
+        return Verdict::failed(F::Empty);
     }
-    let Some(chunk) = read(data) else { return failed(F::Malformed) };
+    let Some(chunk) = read(data) else { return Verdict::failed(F::Malformed) };
     let error = match &chunk {
         _ if is_error_event(event) => Some(find_error(&chunk).unwrap_or_default()),
         Value::Object(map) if has_choices(map) => find_nested(map),
@@ -109,15 +110,6 @@ fn says_something(delta: &Map<String, Value>) -> bool {
     delta.iter().any(|(name, value)| !SILENT.contains(&name.as_str()) && is_something(value))
 }
 
-fn is_something(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(map) => map.values().any(is_something),
-    }
-}
-
 /// A choice that ended with a failure. `has_content`: the upstream's second reason counts only where nothing came.
 fn failed_choice(choice: &Map<String, Value>, has_content: bool) -> Option<Fault> {
     let is_failure = |reason: &str| {
@@ -138,9 +130,9 @@ fn finish_reason(choice: &Map<String, Value>) -> Option<&str> {
 }
 
 fn judge_whole(body: &[u8]) -> Verdict {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
+    let body = trimmed(body);
     if body.is_empty() {
-        return failed(F::Empty);
+        return Verdict::failed(F::Empty);
     }
     let text = String::from_utf8_lossy(body);
     let choices = match fields::object(&text, ["error", "choices"]) {
@@ -162,14 +154,14 @@ fn judge_whole(body: &[u8]) -> Verdict {
 
 /// Judges a body that has no choices, or has an error beside them.
 fn judge_unanswered(body: &str) -> Verdict {
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return failed(F::Malformed) };
+    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
     if let Some(parts) = find_error(&document) {
         return Verdict::Error(Box::new(classify::error_value(&parts)));
     }
     match &document {
         Value::Object(map) if has_choices(map) => Verdict::Content,
-        Value::Object(_) => failed(F::Empty),
-        _ => failed(F::Malformed),
+        Value::Object(_) => Verdict::failed(F::Empty),
+        _ => Verdict::failed(F::Malformed),
     }
 }
 
@@ -282,22 +274,6 @@ fn is_ping(map: &Map<String, Value>) -> bool {
 
 fn is_done(data: &[u8]) -> bool {
     data == b"[DONE]"
-}
-
-fn is_error_event(event: &Event<'_>) -> bool {
-    event.name.is_some_and(|name| name.trim_ascii() == b"error")
-}
-
-/// A document, also where its texts are not valid UTF-8: the caller gets the bytes as they are.
-fn read(data: &[u8]) -> Option<Value> {
-    match std::str::from_utf8(data) {
-        Ok(text) => serde_json::from_str(text).ok(),
-        Err(_) => serde_json::from_str(&String::from_utf8_lossy(data)).ok(),
-    }
-}
-
-fn failed(class: F) -> Verdict {
-    Verdict::Error(Box::new(Fault::of(class)))
 }
 
 #[derive(Serialize)]
