@@ -4,6 +4,7 @@
 mod fields;
 mod json;
 pub mod openai_chat;
+pub mod openai_error;
 pub mod operation;
 pub mod parts;
 pub mod scan;

@@ -4,17 +4,14 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
 use common::class::FailureClass as F;
-use common::code::Code;
 use memchr::memmem::Finder;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::json::{is_error_event, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields};
+use super::{After, Rules, Verdict, fields, openai_error};
 use crate::fault::Fault;
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
@@ -27,8 +24,8 @@ pub const RULES: Rules = Rules {
     judge_whole,
     observe,
     find_error,
-    error_body,
-    closing_frame,
+    error_body: openai_error::body,
+    closing_frame: openai_error::closing_frame,
 };
 
 fn judge(event: &Event<'_>) -> Verdict {
@@ -39,7 +36,7 @@ fn judge(event: &Event<'_>) -> Verdict {
     if data.is_empty() {
         return Verdict::Hold;
     }
-    if is_done(data) {
+    if openai_error::is_done(data) {
         return Verdict::failed(F::Empty);
     }
     let Some(chunk) = read(data) else { return Verdict::failed(F::Malformed) };
@@ -170,7 +167,7 @@ fn observe(event: &Event<'_>) -> After {
         return After::Ordinary;
     }
     let data = event.data.trim_ascii();
-    if is_done(data) {
+    if openai_error::is_done(data) {
         return After::Done;
     }
     // Nearly every chunk ends here: two searches, no parse, no allocation.
@@ -180,10 +177,10 @@ fn observe(event: &Event<'_>) -> After {
     }
     let Some(chunk) = read(data) else { return After::Ordinary };
     let Some(map) = chunk.as_object() else { return After::Ordinary };
-    if find_member(map).is_some() {
+    if openai_error::find_member(map, has_choices(map)).is_some() {
         return After::Raises;
     }
-    if is_error_event || find_nested(map).is_some() || (!has_choices(map) && is_flat_error(map)) {
+    if is_error_event || find_nested(map).is_some() || (!has_choices(map) && openai_error::is_flat(map)) {
         return After::FailedQuietly;
     }
     let choices =
@@ -211,57 +208,12 @@ fn may_finish(data: &[u8]) -> bool {
 }
 
 fn find_error(document: &Value) -> Option<Parts> {
-    let map = match document {
-        Value::Object(map) => map,
-        Value::Array(items) => match items.as_slice() {
-            [Value::Object(map)] => map,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    if let Some(parts) = find_nested(map) {
-        return Some(parts);
-    }
-    if has_choices(map) {
-        return None;
-    }
-    if is_flat_error(map) {
-        return Some(Parts::of_map(map));
-    }
-    if let Some(detail) = map.get("detail").filter(|detail| is_something(detail)) {
-        return Some(Parts::of_detail(detail));
-    }
-    // Cloudflare's own list.
-    if let Some(errors) = map.get("errors").filter(|errors| errors.is_array() && is_something(errors)) {
-        return Some(Parts::of(errors, None));
-    }
-    map.contains_key("message").then(|| Parts { shape: Shape::Foreign, ..Parts::of_map(map) })
+    openai_error::find(document, has_choices)
 }
 
 /// An error member of a chunk, also where choices stand beside it.
 fn find_nested(map: &Map<String, Value>) -> Option<Parts> {
-    let groq = || map.get("x_groq").and_then(|own| own.get("error")).and_then(Value::as_str);
-    match find_member(map) {
-        Some(error) => Some(Parts::of(error, Some(map))),
-        None => groq().filter(|text| !text.is_empty()).map(Parts::of_text),
-    }
-}
-
-/// The `error` member, unless it says nothing.
-fn find_member(map: &Map<String, Value>) -> Option<&Value> {
-    match map.get("error")? {
-        Value::Null => None,
-        // An empty one is how some servers write "none"; alone it is all there is.
-        error if is_something(error) || matches!(error, Value::Bool(true) | Value::Number(_)) => Some(error),
-        Value::Object(members) if !members.is_empty() => map.get("error"),
-        error => (!has_choices(map)).then_some(error),
-    }
-}
-
-fn is_flat_error(map: &Map<String, Value>) -> bool {
-    let is_error = |name: &str| map.get(name).and_then(Value::as_str) == Some("error");
-    let has = |name: &str| map.get(name).is_some_and(|value| !value.is_null());
-    is_error("object") || is_error("type") || (has("message") && (has("code") || has("type")))
+    openai_error::find_nested(map, has_choices(map))
 }
 
 fn has_choices(map: &Map<String, Value>) -> bool {
@@ -270,39 +222,6 @@ fn has_choices(map: &Map<String, Value>) -> bool {
 
 fn is_ping(map: &Map<String, Value>) -> bool {
     map.get("type").and_then(Value::as_str) == Some("ping")
-}
-
-fn is_done(data: &[u8]) -> bool {
-    data == b"[DONE]"
-}
-
-#[derive(Serialize)]
-struct Envelope<'a> {
-    error: ErrorMembers<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorMembers<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    code: &'a str,
-    param: Option<&'a str>,
-    request_id: &'a str,
-}
-
-fn error_body(error: &ErrorBody<'_>) -> Bytes {
-    let ErrorBody { message, kind, code, param, request_id, .. } = *error;
-    let members = ErrorMembers { message, kind, code, param, request_id };
-    // Strings always have a JSON form.
-    serde_json::to_vec(&Envelope { error: members }).unwrap_or_default().into()
-}
-
-fn closing_frame(request_id: &str) -> Bytes {
-    let code = Code::UpstreamStreamError;
-    let (kind, name) = (code.kind(), code.as_str());
-    let body = error_body(&ErrorBody { status: code.status(), message: code.text(), kind, code: name, param: None, request_id });
-    [b"data: ", &body[..], b"\n\n"].concat().into()
 }
 
 #[cfg(test)]
