@@ -97,7 +97,7 @@ impl Gateway {
 
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
-    let head = Head::of(request.headers(), operation::shape(request.uri().path()));
+    let head = Head::of(request.headers(), operation::shape(request.uri().path(), request.headers()));
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
     let served = match operation::find(request.method(), request.uri().path()) {
         Asked::Operation(operation, named) => {

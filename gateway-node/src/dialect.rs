@@ -1,6 +1,7 @@
 //! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
 //! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
 
+pub mod anthropic_messages;
 mod fields;
 mod json;
 pub mod openai_chat;

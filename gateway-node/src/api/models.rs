@@ -1,4 +1,4 @@
-//! The list of models, in the shape that the OpenAI SDKs read.
+//! The list of models, in the shape that the SDK of the caller reads.
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -8,6 +8,7 @@ use common::code::Code;
 
 use super::Gateway;
 use super::answer::{AnswerBody, Head, json_answer};
+use crate::dialect::operation::is_anthropics;
 
 /// `GET /v1/models`
 pub fn list(
@@ -17,8 +18,8 @@ pub fn list(
 ) -> Result<Response<AnswerBody>, Code> {
     let table = gateway.tables.load().ok_or(Code::NoConfig)?;
     gateway.keys.load().check(request.headers(), gateway.settings)?;
-    let models: Vec<Value> = table.models().map(|(model, _)| shown(model.as_str())).collect();
-    let list = json!({"object": "list", "data": models});
+    let names: Vec<&str> = table.models().map(|(model, _)| model.as_str()).collect();
+    let list = if is_anthropics(request.headers()) { anthropics_list(&names) } else { openais_list(&names) };
     Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &list))
 }
 
@@ -32,10 +33,27 @@ pub fn one(
     let table = gateway.tables.load().ok_or(Code::NoConfig)?;
     gateway.keys.load().check(request.headers(), gateway.settings)?;
     let (model, _) = table.models().find(|(model, _)| model.as_str() == name).ok_or(Code::ModelNotFound)?;
+    let shown = if is_anthropics(request.headers()) { anthropics } else { openais };
     Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &shown(model.as_str())))
 }
 
-fn shown(model: &str) -> Value {
+fn openais_list(names: &[&str]) -> Value {
+    let models: Vec<Value> = names.iter().map(|name| openais(name)).collect();
+    json!({"object": "list", "data": models})
+}
+
+fn openais(model: &str) -> Value {
     // The SDKs want a time of creation; a catalog has none.
     json!({"id": model, "object": "model", "created": 0, "owned_by": "sluice"})
+}
+
+/// All of them on one page.
+fn anthropics_list(names: &[&str]) -> Value {
+    let models: Vec<Value> = names.iter().map(|name| anthropics(name)).collect();
+    json!({"data": models, "has_more": false, "first_id": names.first(), "last_id": names.last()})
+}
+
+fn anthropics(model: &str) -> Value {
+    // The epoch is what Anthropic itself gives where the time is not known.
+    json!({"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"})
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use common::code::Code;
 use common::dialect::Dialect;
-use http::Method;
+use http::{HeaderMap, Method};
 
-use super::{Rules, openai_chat};
+use super::{Rules, anthropic_messages, openai_chat};
 
 /// One thing that a dialect can be asked for, the same on every channel that speaks it.
 #[derive(Debug)]
@@ -52,15 +52,34 @@ pub enum Asked<'a> {
 }
 
 const OPENAI: &[&str] = &["/v1"];
+const ANTHROPIC: &[&str] = &["/v1"];
 
-const OPERATIONS: &[Operation] = &[Operation {
-    dialect: Dialect::OpenaiChat,
-    rules: &openai_chat::RULES,
-    input: Input::Json,
-    path: "/chat/completions",
-    prefixes: OPENAI,
-    upstream_path: "/chat/completions",
-}];
+const OPERATIONS: &[Operation] = &[
+    Operation {
+        dialect: Dialect::OpenaiChat,
+        rules: &openai_chat::RULES,
+        input: Input::Json,
+        path: "/chat/completions",
+        prefixes: OPENAI,
+        upstream_path: "/chat/completions",
+    },
+    Operation {
+        dialect: Dialect::AnthropicMessages,
+        rules: &anthropic_messages::RULES,
+        input: Input::Json,
+        path: "/messages",
+        prefixes: ANTHROPIC,
+        upstream_path: "/messages",
+    },
+    Operation {
+        dialect: Dialect::AnthropicMessages,
+        rules: &anthropic_messages::COUNT_TOKENS,
+        input: Input::Json,
+        path: "/messages/count_tokens",
+        prefixes: ANTHROPIC,
+        upstream_path: "/messages/count_tokens",
+    },
+];
 
 /// Finds what a method and path ask for.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
@@ -84,9 +103,19 @@ pub fn is_served(dialect: Dialect) -> bool {
     OPERATIONS.iter().any(|operation| operation.dialect == dialect)
 }
 
-/// Whose error shape a path speaks, also where there is nothing.
-pub fn shape(_path: &str) -> &'static Rules {
+/// Whose error shape a path speaks, also where there is nothing. Where SDKs of several dialects come, their headers
+/// tell them apart.
+pub fn shape(path: &str, headers: &HeaderMap) -> &'static Rules {
+    let is_below = |start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_below("/v1/messages") || (is_below("/v1/models") && is_anthropics(headers)) {
+        return &anthropic_messages::RULES;
+    }
     &openai_chat::RULES
+}
+
+/// Whether an SDK of Anthropic sent it.
+pub fn is_anthropics(headers: &HeaderMap) -> bool {
+    headers.contains_key("anthropic-version")
 }
 
 fn wrong_method() -> Asked<'static> {
@@ -169,6 +198,10 @@ mod tests {
             ("POST", "/v1/chat/completions/", "openai-chat "),
             ("GET", "/v1/chat/completions", "method_not_allowed"),
             ("POST", "/chat/completions", "not_found"),
+            ("POST", "/v1/messages", "anthropic-messages "),
+            ("POST", "/v1/messages/count_tokens", "anthropic-messages "),
+            ("GET", "/v1/messages", "method_not_allowed"),
+            ("POST", "/v1/messages/batches", "not_found"),
             ("GET", "/v1/models", "models"),
             ("GET", "/v1/models/gpt-4o", "model gpt-4o"),
             ("GET", "/v1/models/org/name%20x", "model org/name x"),
@@ -178,6 +211,22 @@ mod tests {
         ];
         for (method, path, expected) in table {
             assert_eq!(asked(method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn errors_are_said_as_the_path_or_the_sdk_reads_them() {
+        let anthropics = HeaderMap::from_iter([("anthropic-version".parse().unwrap(), "x".parse().unwrap())]);
+        let is_anthropics = |path, headers| shape(path, headers).headers == anthropic_messages::RULES.headers;
+        let none = HeaderMap::new();
+        for path in ["/v1/messages", "/v1/messages/", "/v1/messages/count_tokens", "/v1/messages/batches"] {
+            assert!(is_anthropics(path, &none), "{path}");
+        }
+        for path in ["/v1/models", "/v1/models/m"] {
+            assert!(is_anthropics(path, &anthropics) && !is_anthropics(path, &none), "{path}");
+        }
+        for path in ["/v1/chat/completions", "/v1/messagesx", "/"] {
+            assert!(!is_anthropics(path, &anthropics), "{path}");
         }
     }
 }

@@ -57,8 +57,7 @@ const NEVER_DOWN: &[&str] = &[
     "x-client-request-id",
     "date",
 ];
-const NEVER_DOWN_PREFIXES: &[&str] =
-    &["x-sluice-", "x-ratelimit-", "anthropic-ratelimit-", "cf-", "access-control-"];
+const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "x-ratelimit-", "anthropic-", "cf-", "access-control-"];
 
 fn is_named(name: &HeaderName, names: &[&str], prefixes: &[&str]) -> bool {
     let name = name.as_str();
@@ -146,7 +145,10 @@ mod tests {
         );
         assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
         assert_eq!(up.get("x-org").unwrap(), "us");
-        assert_eq!((&up["user-agent"], &up["x-version"]), (&HeaderValue::from_static("app"), &HeaderValue::from_static("1")));
+        assert_eq!(
+            (&up["user-agent"], &up["x-version"]),
+            (&HeaderValue::from_static("app"), &HeaderValue::from_static("1"))
+        );
     }
 
     #[test]
@@ -171,6 +173,8 @@ mod tests {
             ("x-ratelimit-remaining-tokens", "1"),
             ("set-cookie", "a=b"),
             ("openai-organization", "ours"),
+            ("anthropic-organization-id", "ours"),
+            ("anthropic-ratelimit-tokens-remaining", "1"),
             ("cf-ray", "1"),
             ("x-request-id", "theirs"),
             ("openai-processing-ms", "12"),
