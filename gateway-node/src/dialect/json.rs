@@ -31,3 +31,13 @@ pub fn is_something(value: &Value) -> bool {
 pub fn is_error_event(event: &Event<'_>) -> bool {
     event.name.is_some_and(|name| name.trim_ascii() == b"error")
 }
+
+/// The name of an event.
+pub fn name<'a>(event: &'a Event<'_>) -> Option<&'a str> {
+    event.name.and_then(|name| std::str::from_utf8(name.trim_ascii()).ok())
+}
+
+/// What kind of event it is: that stands in its document, and else in its name.
+pub fn kind<'a>(event: &'a Event<'_>, document: &'a Value) -> Option<&'a str> {
+    document.get("type").and_then(Value::as_str).or_else(|| name(event)).filter(|kind| !kind.is_empty())
+}

@@ -60,6 +60,17 @@ pub fn find_member(map: &Map<String, Value>, has_answer: bool) -> Option<&Value>
     }
 }
 
+/// The error in an event that is one: nested, or flat as the SDKs model it.
+pub fn of_event(map: &Map<String, Value>) -> Parts {
+    if let Some(error) = find_member(map, false) {
+        return Parts::of(error, Some(map));
+    }
+    let mut parts = Parts::of_map(map);
+    // That is the event's own type.
+    parts.kind = parts.kind.filter(|kind| kind != "error");
+    parts
+}
+
 /// Whether a document is an error without a member that holds it.
 pub fn is_flat(map: &Map<String, Value>) -> bool {
     let is_error = |name: &str| map.get(name).and_then(Value::as_str) == Some("error");
