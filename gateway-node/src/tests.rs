@@ -3,6 +3,7 @@
 
 mod support;
 
+mod anthropic;
 mod breaker;
 mod callers;
 mod cuts;

@@ -35,12 +35,12 @@ pub const RULES: Rules = Rules {
 pub const COUNT_TOKENS: Rules = Rules { judge_whole: judge_count, ..RULES };
 
 fn judge(event: &Event<'_>) -> Verdict {
-    if event.is_opaque {
-        return Verdict::Content;
-    }
     let data = event.data.trim_ascii();
     if is_error_event(event) {
         return failed(&named_error(data));
+    }
+    if event.is_opaque {
+        return Verdict::Content;
     }
     if data.is_empty() {
         return Verdict::Hold;

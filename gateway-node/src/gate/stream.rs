@@ -23,10 +23,12 @@ struct Judge {
     until: Until,
     /// Events that were held and proved nothing.
     events: usize,
-    /// Events of every kind.
+    /// Events of every kind but pings.
     seen: usize,
     /// Something came that a caller could see.
     has_content: bool,
+    /// A lawful end was announced.
+    has_end: bool,
     /// The decision, once there is one.
     step: Option<Step>,
     /// Sees every event, so that it can go on after commit.
@@ -43,6 +45,7 @@ impl Stream {
             events: 0,
             seen: 0,
             has_content: false,
+            has_end: false,
             step: None,
             follow: Follow::new(rules),
             flow: Flow::Pass,
@@ -71,12 +74,12 @@ impl Stream {
             Some(step) => step,
             None if judge.until == Until::Complete && judge.follow.has_finished() => judge.commit(),
             // A stream that was held to its end and has none was cut.
-            None if judge.has_content => failed(FailureClass::UpstreamError),
+            None if judge.has_content || judge.has_end => failed(FailureClass::UpstreamError),
             None => failed(FailureClass::Empty),
         }
     }
 
-    /// Events so far, of every kind.
+    /// Events so far, of every kind but pings.
     pub(super) fn seen(&self) -> usize {
         self.judge.seen
     }
@@ -88,7 +91,7 @@ impl Stream {
 
 impl Judge {
     fn on_event(&mut self, event: &Event<'_>, end: usize) {
-        self.seen += 1;
+        self.seen += usize::from(!event.is_ping());
         if self.step.is_none() {
             self.step = self.decide(event, end);
         }
@@ -105,7 +108,7 @@ impl Judge {
             return Some(Step::Commit(Decision::Bounds));
         }
         let is_done = self.until == Until::Complete && (self.rules.observe)(event) == After::Done;
-        if is_done && (self.has_content || self.follow.has_finished()) {
+        if is_done && (self.has_content || self.has_end || self.follow.has_finished()) {
             return Some(self.commit());
         }
         match ((self.rules.judge)(event), self.until) {
@@ -120,7 +123,11 @@ impl Judge {
                 self.events += 1;
                 (self.events >= GATE_HELD_EVENTS_MAX).then_some(Step::Commit(Decision::Bounds))
             }
-            (Verdict::Hold | Verdict::End, Until::Complete) => None,
+            (Verdict::End, Until::Complete) => {
+                self.has_end = true;
+                None
+            }
+            (Verdict::Hold, Until::Complete) => None,
         }
     }
 

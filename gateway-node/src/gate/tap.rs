@@ -110,7 +110,7 @@ impl Tap {
         let mut flow = Flow::Pass;
         let saw_event = &mut self.saw_event;
         splitter.push(chunk, &mut |event| {
-            *saw_event = true;
+            *saw_event |= !event.is_ping();
             if flow == Flow::Pass {
                 flow = follow.on_event(&event, event.end);
             }
@@ -118,7 +118,7 @@ impl Tap {
         flow
     }
 
-    /// Whether the last chunk completed a real event; comments and blank lines are none. Bytes are, where it is
+    /// Whether the last chunk completed a real event; comments, pings and blank lines are none. Bytes are, where it is
     /// no stream.
     pub fn saw_event(&self) -> bool {
         self.saw_event

@@ -1,5 +1,6 @@
 //! What the gate and the tap do with the streams and bodies that upstreams really send.
 
+mod anthropic;
 mod cases;
 mod committed;
 mod splits;
