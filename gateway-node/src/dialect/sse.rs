@@ -120,8 +120,8 @@ impl Splitter {
         begun.keep(data, name);
     }
 
-    /// The body is over: reports the last event if only its blank line is missing. Once; the stream then stays
-    /// mid-event, since a client still waits for that line.
+    /// The body is over: reports the last event if only its blank line is missing and it was kept. Once; the stream then
+    /// stays mid-event, since a client still waits for that line.
     pub fn finish(&mut self, on_event: &mut dyn FnMut(Event<'_>)) {
         if self.begun.size == 0 {
             return;
@@ -130,7 +130,12 @@ impl Splitter {
         let name = if self.begun.has_name { Part::Kept } else { Part::None };
         let (data, name) =
             if self.begun.in_line { self.begun.end_line(&[], data, name) } else { (data, name) };
-        self.begun.report(data, name, 0, on_event);
+        if self.begun.is_opaque || self.begun.size > GATE_EVENT_BYTES_MAX {
+            // Nobody can tell whether all of it came.
+            self.begun.clear();
+        } else {
+            self.begun.report(data, name, 0, on_event);
+        }
         self.is_unclosed = true;
     }
 
