@@ -18,6 +18,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use common::clock::Clock;
+use common::code::Code;
 use common::window::RequestOutcome;
 
 use crate::dialect::operation::{self, Asked};
@@ -106,7 +107,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> 
         }
         Asked::Models => models::list(&gateway, &request, &head),
         Asked::Model(name) => models::one(&gateway, &request, &head, &name),
+        Asked::GoogleModels => models::googles_list(&gateway, &request, &head),
+        Asked::GoogleModel(name) => models::googles_one(&gateway, &request, &head, &name),
         Asked::Nothing(code) => Err(code),
+        Asked::NotServed(what) => {
+            open.refuse(RequestOutcome::Refused(Code::NotFound));
+            return refused(&head, Code::NotFound, what);
+        }
     };
     match served {
         // A list of models went nowhere; it is no request of a model.

@@ -2,12 +2,19 @@
 //! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
 
 pub mod anthropic_messages;
+pub mod elements;
 mod fields;
+pub mod gemini;
 mod json;
+pub mod json_answer;
 pub mod openai_chat;
+pub mod openai_completions;
 pub mod openai_error;
+pub mod openai_images;
+pub mod openai_responses;
 pub mod operation;
 pub mod parts;
+pub mod query;
 pub mod scan;
 pub mod splice;
 pub mod sse;

@@ -15,6 +15,7 @@ use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
+use crate::dialect::{gemini, openai_responses};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
 use crate::gate::Until;
@@ -42,7 +43,9 @@ pub async fn ask(
     };
     let head = head.with_revision(table.revision);
     let (parts, body) = request.into_parts();
-    if let Err(code) = gateway.keys.load().check(&parts.headers, gateway.settings) {
+    let query = parts.uri.query();
+    let keys_query = query.filter(|_| operation.takes_key_in_query());
+    if let Err(code) = gateway.keys.load().check(&parts.headers, keys_query, gateway.settings) {
         return refuse(&head, code, code.text());
     }
     let (body, _hold) = match ingress::read(&parts.headers, body, &gateway.bodies).await {
@@ -50,9 +53,17 @@ pub async fn ask(
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
     };
+    let body = match operation.input {
+        Input::JsonOr(model) => scan::naming(&body, model),
+        _ => body,
+    };
     let ask = match read_ask(operation, named, &body) {
         Ok(ask) => ask,
         Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
+    };
+    let query = match operation.upward_query(query) {
+        Ok(query) => query,
+        Err(message) => return refuse(&head, Code::InvalidRequest, message),
     };
     let until = match asked_gate(&parts.headers) {
         Ok(until) => until,
@@ -70,7 +81,7 @@ pub async fn ask(
         is_stream: ask.stream,
         until,
         operation,
-        query: None,
+        query: query.as_deref(),
     };
     walk(&gateway, routes, &outgoing, head, open, started).await
 }
@@ -78,9 +89,12 @@ pub async fn ask(
 /// What the request wants, from where its operation says it.
 fn read_ask(operation: &Operation, named: Option<String>, body: &[u8]) -> Result<Scanned, ScanFault> {
     match operation.input {
-        Input::Json => scan::scan(body),
+        Input::Json | Input::JsonOr(_) => scan::scan(body),
+        Input::Responses => openai_responses::scan(body),
         Input::Path { streams } => {
-            Ok(Scanned { model: named.unwrap_or_default(), model_spans: Vec::new(), stream: streams })
+            let model = named.unwrap_or_default();
+            let model_spans = gemini::body::scan(body, &model)?;
+            Ok(Scanned { model, model_spans, stream: streams })
         }
     }
 }

@@ -5,10 +5,12 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use common::code::Code;
+use common::dialect::Dialect;
 
 use super::Gateway;
 use super::answer::{AnswerBody, Head, json_answer};
-use crate::dialect::operation::is_anthropics;
+use crate::dialect::operation::{is_anthropics, is_googles};
+use crate::table::Chain;
 
 /// `GET /v1/models`
 pub fn list(
@@ -17,7 +19,10 @@ pub fn list(
     head: &Head,
 ) -> Result<Response<AnswerBody>, Code> {
     let table = gateway.tables.load().ok_or(Code::NoConfig)?;
-    gateway.keys.load().check(request.headers(), gateway.settings)?;
+    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
+    if is_googles(request.headers()) {
+        return googles_list(gateway, request, head);
+    }
     let names: Vec<&str> = table.models().map(|(model, _)| model.as_str()).collect();
     let list = if is_anthropics(request.headers()) { anthropics_list(&names) } else { openais_list(&names) };
     Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &list))
@@ -31,7 +36,10 @@ pub fn one(
     name: &str,
 ) -> Result<Response<AnswerBody>, Code> {
     let table = gateway.tables.load().ok_or(Code::NoConfig)?;
-    gateway.keys.load().check(request.headers(), gateway.settings)?;
+    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
+    if is_googles(request.headers()) {
+        return googles_one(gateway, request, head, name);
+    }
     let (model, _) = table.models().find(|(model, _)| model.as_str() == name).ok_or(Code::ModelNotFound)?;
     let shown = if is_anthropics(request.headers()) { anthropics } else { openais };
     Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &shown(model.as_str())))
@@ -56,4 +64,51 @@ fn anthropics_list(names: &[&str]) -> Value {
 fn anthropics(model: &str) -> Value {
     // The epoch is what Anthropic itself gives where the time is not known.
     json!({"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"})
+}
+
+/// `GET /v1beta/models`: those that answer there, all of them on one page.
+pub fn googles_list(
+    gateway: &Gateway,
+    request: &Request<Incoming>,
+    head: &Head,
+) -> Result<Response<AnswerBody>, Code> {
+    let table = gateway.tables.load().ok_or(Code::NoConfig)?;
+    gateway.keys.load().check(request.headers(), request.uri().query(), gateway.settings)?;
+    let served = table.models().filter(|(_, chains)| is_served_by_gemini(chains));
+    let models: Vec<Value> = served.map(|(model, _)| googles(model.as_str())).collect();
+    let list = json!({"models": models});
+    Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &list))
+}
+
+/// `GET /v1beta/models/{model}`
+pub fn googles_one(
+    gateway: &Gateway,
+    request: &Request<Incoming>,
+    head: &Head,
+    name: &str,
+) -> Result<Response<AnswerBody>, Code> {
+    let table = gateway.tables.load().ok_or(Code::NoConfig)?;
+    gateway.keys.load().check(request.headers(), request.uri().query(), gateway.settings)?;
+    let (model, _) = table
+        .models()
+        .find(|(model, chains)| model.as_str() == name && is_served_by_gemini(chains))
+        .ok_or(Code::ModelNotFound)?;
+    Ok(json_answer(&head.clone().with_revision(table.revision), StatusCode::OK, &googles(model.as_str())))
+}
+
+fn is_served_by_gemini(chains: &[Chain]) -> bool {
+    chains.iter().any(|chain| chain.dialect == Dialect::Gemini)
+}
+
+fn googles(model: &str) -> Value {
+    // Which of them a model can do is the upstream's knowledge.
+    let methods =
+        ["generateContent", "streamGenerateContent", "countTokens", "embedContent", "batchEmbedContents"];
+    json!({
+        "name": format!("models/{model}"),
+        "baseModelId": model,
+        "version": "",
+        "displayName": model,
+        "supportedGenerationMethods": methods,
+    })
 }

@@ -7,7 +7,7 @@ use common::code::Code;
 use common::dialect::Dialect;
 use http::{HeaderMap, Method};
 
-use super::{Rules, anthropic_messages, openai_chat};
+use super::{Rules, query, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images, openai_responses};
 
 /// One thing that a dialect can be asked for, the same on every channel that speaks it.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ pub struct Operation {
 pub enum Input {
     /// `model` and `stream` in a JSON body.
     Json,
+    /// The same, and a body that names no model means this one.
+    JsonOr(&'static str),
+    /// As `Json`, of the Responses API: what only one channel has stored is refused.
+    Responses,
     /// The model in the path; the path also says whether the answer is a stream.
     Path {
         /// Whether it is.
@@ -47,12 +51,23 @@ pub enum Asked<'a> {
     Models,
     /// One entry of the list.
     Model(Cow<'a, str>),
+    /// The list of models as Google has it.
+    GoogleModels,
+    /// One entry of that.
+    GoogleModel(Cow<'a, str>),
     /// Nothing that there is.
     Nothing(Code),
+    /// Something that this version does not do; the text says what.
+    NotServed(&'static str),
 }
 
 const OPENAI: &[&str] = &["/v1"];
+/// Google has what speaks as OpenAI does under a prefix of its own.
+const OPENAI_AND_GOOGLE: &[&str] = &["/v1", GOOGLE_OPENAI];
+const GOOGLE_OPENAI: &str = "/v1beta/openai";
+const GOOGLE: &[&str] = &["/v1beta", "/v1", ""];
 const ANTHROPIC: &[&str] = &["/v1"];
+const RERANK: &[&str] = &["/v1", "/v2"];
 
 const OPERATIONS: &[Operation] = &[
     Operation {
@@ -60,7 +75,7 @@ const OPERATIONS: &[Operation] = &[
         rules: &openai_chat::RULES,
         input: Input::Json,
         path: "/chat/completions",
-        prefixes: OPENAI,
+        prefixes: OPENAI_AND_GOOGLE,
         upstream_path: "/chat/completions",
     },
     Operation {
@@ -79,7 +94,65 @@ const OPERATIONS: &[Operation] = &[
         prefixes: ANTHROPIC,
         upstream_path: "/messages/count_tokens",
     },
+    google(&gemini::RULES, false, "/models/{model}:generateContent"),
+    google(&gemini::RULES, true, "/models/{model}:streamGenerateContent"),
+    google(&gemini::EMBEDDINGS, false, "/models/{model}:embedContent"),
+    google(&gemini::EMBEDDINGS, false, "/models/{model}:batchEmbedContents"),
+    google(&gemini::COUNTS, false, "/models/{model}:countTokens"),
+    Operation {
+        dialect: Dialect::OpenaiResponses,
+        rules: &openai_responses::RULES,
+        input: Input::Responses,
+        path: "/responses",
+        prefixes: OPENAI,
+        upstream_path: "/responses",
+    },
+    Operation {
+        dialect: Dialect::OpenaiCompletions,
+        rules: &openai_completions::RULES,
+        input: Input::Json,
+        path: "/completions",
+        prefixes: OPENAI,
+        upstream_path: "/completions",
+    },
+    Operation {
+        dialect: Dialect::OpenaiEmbeddings,
+        rules: &json_answer::EMBEDDINGS,
+        input: Input::Json,
+        path: "/embeddings",
+        prefixes: OPENAI_AND_GOOGLE,
+        upstream_path: "/embeddings",
+    },
+    Operation {
+        dialect: Dialect::OpenaiModerations,
+        rules: &json_answer::MODERATIONS,
+        input: Input::JsonOr("omni-moderation-latest"),
+        path: "/moderations",
+        prefixes: OPENAI,
+        upstream_path: "/moderations",
+    },
+    Operation {
+        dialect: Dialect::OpenaiImages,
+        rules: &openai_images::RULES,
+        input: Input::Json,
+        path: "/images/generations",
+        prefixes: OPENAI,
+        upstream_path: "/images/generations",
+    },
+    Operation {
+        dialect: Dialect::Rerank,
+        rules: &json_answer::RERANK,
+        input: Input::Json,
+        path: "/rerank",
+        prefixes: RERANK,
+        upstream_path: "/rerank",
+    },
 ];
+
+const fn google(rules: &'static Rules, streams: bool, path: &'static str) -> Operation {
+    let input = Input::Path { streams };
+    Operation { dialect: Dialect::Gemini, rules, input, path, prefixes: GOOGLE, upstream_path: path }
+}
 
 /// Finds what a method and path ask for.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
@@ -88,10 +161,20 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     if let Some((operation, model)) = found {
         return if method == Method::POST { Asked::Operation(operation, model) } else { wrong_method() };
     }
-    match path.strip_prefix("/v1/models") {
-        Some("") if method == Method::GET => Asked::Models,
+    if path.strip_prefix("/v1/responses/").is_some_and(|id| !id.is_empty()) {
+        return Asked::NotServed(openai_responses::NOT_STORED);
+    }
+    let is_googles = path.starts_with("/v1beta/models");
+    // What stands behind a colon is an operation there, and none that there is.
+    let list = ["/v1/models", "/v1beta/openai/models", "/v1beta/models"]
+        .into_iter()
+        .filter(|_| !(is_googles && path.contains(':')))
+        .find_map(|list| path.strip_prefix(list));
+    match list {
+        Some("") if method == Method::GET => if is_googles { Asked::GoogleModels } else { Asked::Models },
         Some(name) if name.starts_with('/') && name.len() > 1 && method == Method::GET => {
-            Asked::Model(decoded(&name[1..]))
+            let name = decoded(&name[1..]);
+            if is_googles { Asked::GoogleModel(name) } else { Asked::Model(name) }
         }
         Some(name) if name.is_empty() || name.starts_with('/') => wrong_method(),
         _ => Asked::Nothing(Code::NotFound),
@@ -110,7 +193,20 @@ pub fn shape(path: &str, headers: &HeaderMap) -> &'static Rules {
     if is_below("/v1/messages") || (is_below("/v1/models") && is_anthropics(headers)) {
         return &anthropic_messages::RULES;
     }
+    let is_googles_own = is_below("/v1beta") && !is_below(GOOGLE_OPENAI);
+    let is_operation = || {
+        let mut operations = OPERATIONS.iter().filter(|operation| operation.dialect == Dialect::Gemini);
+        operations.any(|operation| operation.matches(path).is_some())
+    };
+    if is_googles_own || (is_below("/v1/models") && is_googles(headers)) || is_operation() {
+        return &gemini::RULES;
+    }
     &openai_chat::RULES
+}
+
+/// Whether an SDK of Google sent it.
+pub fn is_googles(headers: &HeaderMap) -> bool {
+    headers.contains_key("x-goog-api-client")
 }
 
 /// Whether an SDK of Anthropic sent it.
@@ -123,6 +219,31 @@ fn wrong_method() -> Asked<'static> {
 }
 
 impl Operation {
+    /// What of a caller's query goes up; the text of a refusal where it asks for what is not done here.
+    pub fn upward_query(&self, query: Option<&str>) -> Result<Option<String>, &'static str> {
+        let names: &[&str] = match (self.dialect, self.input) {
+            (Dialect::Gemini, Input::Path { streams: true }) => &["alt", "$alt", "prettyPrint", "$prettyPrint"],
+            (Dialect::Gemini, _) => &["prettyPrint", "$prettyPrint"],
+            (Dialect::AnthropicMessages, _) => &["beta"],
+            _ => &[],
+        };
+        let alt = query::value(query, "alt").or_else(|| query::value(query, "$alt"));
+        if self.dialect == Dialect::Gemini && alt.is_some_and(|alt| !matches!(alt.as_ref(), "" | "sse" | "json")) {
+            return Err("the query parameter \"alt\" takes \"sse\" or \"json\"");
+        }
+        Ok(query::upward(query, names))
+    }
+
+    /// Whether a stream may also come as one JSON array.
+    pub fn takes_arrays(&self) -> bool {
+        self.input == Input::Path { streams: true }
+    }
+
+    /// Whether callers may show their key in the query.
+    pub fn takes_key_in_query(&self) -> bool {
+        self.dialect == Dialect::Gemini
+    }
+
     /// The path behind a channel's `base_url`.
     pub fn upstream_path(&self, upstream_model: &str) -> Cow<'static, str> {
         match self.upstream_path.split_once("{model}") {
@@ -146,8 +267,8 @@ impl Operation {
     }
 }
 
-/// Percent-decodes a part of a path; what is not valid is left as it is.
-fn decoded(text: &str) -> Cow<'_, str> {
+/// Percent-decodes a part of a path or query; what is not valid is left as it is.
+pub fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
     }
@@ -187,7 +308,10 @@ mod tests {
             }
             Asked::Models => "models".into(),
             Asked::Model(name) => format!("model {name}"),
+            Asked::GoogleModels => "google models".into(),
+            Asked::GoogleModel(name) => format!("google model {name}"),
             Asked::Nothing(code) => code.to_string(),
+            Asked::NotServed(_) => "not served".into(),
         }
     }
 
@@ -202,16 +326,75 @@ mod tests {
             ("POST", "/v1/messages/count_tokens", "anthropic-messages "),
             ("GET", "/v1/messages", "method_not_allowed"),
             ("POST", "/v1/messages/batches", "not_found"),
+            ("POST", "/v1/responses", "openai-responses "),
+            ("GET", "/v1/responses", "method_not_allowed"),
+            ("GET", "/v1/responses/resp_1", "not served"),
+            ("DELETE", "/v1/responses/resp_1", "not served"),
+            ("POST", "/v1/responses/resp_1/cancel", "not served"),
+            ("GET", "/v1/responses/resp_1/input_items", "not served"),
+            ("POST", "/v1/completions", "openai-completions "),
+            ("POST", "/v1/embeddings", "openai-embeddings "),
+            ("POST", "/v1/moderations", "openai-moderations "),
+            ("POST", "/v1/images/generations", "openai-images "),
+            ("POST", "/v1/rerank", "rerank "),
+            ("POST", "/v2/rerank", "rerank "),
+            ("POST", "/v2/embeddings", "not_found"),
             ("GET", "/v1/models", "models"),
             ("GET", "/v1/models/gpt-4o", "model gpt-4o"),
             ("GET", "/v1/models/org/name%20x", "model org/name x"),
             ("POST", "/v1/models", "method_not_allowed"),
             ("GET", "/v1/modelsx", "not_found"),
             ("GET", "/", "not_found"),
+            ("POST", "/v1beta/models/m:generateContent", "gemini m"),
+            ("POST", "/v1/models/org/m:8b:streamGenerateContent", "gemini org/m:8b"),
+            ("POST", "/models/m%3A8b:countTokens", "gemini m:8b"),
+            ("POST", "/v1beta/models/m:embedContent", "gemini m"),
+            ("POST", "/v1beta/models/m:batchEmbedContents/", "gemini m"),
+            ("GET", "/v1beta/models/m:generateContent", "method_not_allowed"),
+            ("POST", "/v1beta/models/m:predict", "not_found"),
+            ("POST", "/v1beta/models/:generateContent", "not_found"),
+            ("POST", "/v1alpha/models/m:generateContent", "not_found"),
+            ("GET", "/v1beta/models", "google models"),
+            ("GET", "/v1beta/models/m", "google model m"),
+            ("POST", "/v1beta/models/m", "method_not_allowed"),
+            ("POST", "/v1beta/openai/chat/completions", "openai-chat "),
+            ("GET", "/v1beta/openai/models", "models"),
+            ("GET", "/v1beta/openai/models/m", "model m"),
+            ("POST", "/v1beta/chat/completions", "not_found"),
         ];
         for (method, path, expected) in table {
             assert_eq!(asked(method, path), expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn googles_paths_say_errors_as_google_does() {
+        let none = HeaderMap::new();
+        let googles = HeaderMap::from_iter([("x-goog-api-client".parse().unwrap(), "x".parse().unwrap())]);
+        let is_googles = |path, headers| {
+            std::ptr::fn_addr_eq(shape(path, headers).error_body, gemini::RULES.error_body)
+        };
+        for path in [
+            "/v1beta/models/m:generateContent",
+            "/models/m:countTokens",
+            "/v1/models/m:embedContent",
+            "/v1beta/models",
+            "/v1beta/nothing",
+        ] {
+            assert!(is_googles(path, &none), "{path}");
+        }
+        for path in ["/v1beta/openai/chat/completions", "/v1beta/openai/nothing", "/v1/models/m", "/v1betas"] {
+            assert!(!is_googles(path, &none), "{path}");
+        }
+        assert!(is_googles("/v1/models", &googles) && !is_googles("/v1/chat/completions", &googles));
+    }
+
+    #[test]
+    fn the_upstreams_name_stands_in_the_upstreams_path() {
+        let Asked::Operation(operation, _) = find(&Method::POST, "/models/m:generateContent") else {
+            panic!("no operation");
+        };
+        assert_eq!(operation.upstream_path("org/a b:c"), "/models/org/a%20b%3Ac:generateContent");
     }
 
     #[test]

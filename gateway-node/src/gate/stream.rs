@@ -4,16 +4,17 @@
 use common::class::FailureClass;
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_HELD_EVENTS_MAX, GATE_WHOLE_BYTES_MAX};
 
+use super::frames::Frames;
 use super::tap::{Flow, Follow, Tap};
 use super::{Decision, Step, Until};
-use crate::dialect::sse::{Event, Splitter};
+use crate::dialect::sse::Event;
 use crate::dialect::{After, Rules, Verdict};
 use crate::fault::Fault;
 
 /// A stream that is held.
 #[derive(Debug)]
 pub struct Stream {
-    splitter: Splitter,
+    frames: Frames,
     judge: Judge,
 }
 
@@ -38,7 +39,7 @@ struct Judge {
 }
 
 impl Stream {
-    pub(super) fn new(rules: &'static Rules, until: Until) -> Self {
+    pub(super) fn new(rules: &'static Rules, until: Until, frames: Frames) -> Self {
         let judge = Judge {
             rules,
             until,
@@ -50,15 +51,15 @@ impl Stream {
             follow: Follow::new(rules),
             flow: Flow::Pass,
         };
-        Stream { splitter: Splitter::new(), judge }
+        Stream { frames, judge }
     }
 
     /// Takes a chunk that `before` bytes came before.
     pub(super) fn on_chunk(&mut self, before: usize, chunk: &[u8]) -> Step {
         let judge = &mut self.judge;
-        self.splitter.push(chunk, &mut |event| judge.on_event(&event, before + event.end));
+        self.frames.push(chunk, &mut |event| judge.on_event(&event, before + event.end));
         let is_full = before + chunk.len() > judge.bytes_max()
-            || (judge.until == Until::Content && self.splitter.unfinished() > GATE_EVENT_BYTES_MAX);
+            || (judge.until == Until::Content && self.frames.unfinished() > GATE_EVENT_BYTES_MAX);
         match &judge.step {
             Some(step) => step.clone(),
             None if is_full => Step::Commit(Decision::Bounds),
@@ -69,10 +70,11 @@ impl Stream {
     /// The body is over after `held` bytes; an event that lacks only its blank line counts.
     pub(super) fn on_end(&mut self, held: usize) -> Step {
         let judge = &mut self.judge;
-        self.splitter.finish(&mut |event| judge.on_event(&event, held));
+        self.frames.finish(&mut |event| judge.on_event(&event, held));
+        let may_end = self.frames.may_end() && judge.follow.has_finished();
         match judge.step.clone() {
             Some(step) => step,
-            None if judge.until == Until::Complete && judge.follow.has_finished() => judge.commit(),
+            None if judge.until == Until::Complete && may_end => judge.commit(),
             // A stream that was held to its end and has none was cut.
             None if judge.has_content || judge.has_end => failed(FailureClass::UpstreamError),
             None => failed(FailureClass::Empty),
@@ -85,7 +87,7 @@ impl Stream {
     }
 
     pub(super) fn into_tap(self) -> (Tap, Flow) {
-        (Tap::of_stream(self.splitter, self.judge.follow), self.judge.flow)
+        (Tap::of_stream(self.frames, self.judge.follow), self.judge.flow)
     }
 }
 

@@ -3,6 +3,8 @@
 mod anthropic;
 mod cases;
 mod committed;
+mod gemini;
+mod responses;
 mod splits;
 
 use common::class::FailureClass as F;

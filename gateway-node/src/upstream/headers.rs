@@ -23,6 +23,7 @@ const NEVER_UP: &[&str] = &[
     "x-api-key",
     "api-key",
     "x-goog-api-key",
+    "x-goog-user-project",
     "cookie",
     "accept-encoding",
     "expect",
@@ -57,7 +58,8 @@ const NEVER_DOWN: &[&str] = &[
     "x-client-request-id",
     "date",
 ];
-const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "x-ratelimit-", "anthropic-", "cf-", "access-control-"];
+const NEVER_DOWN_PREFIXES: &[&str] =
+    &["x-sluice-", "x-ratelimit-", "anthropic-", "cf-", "access-control-"];
 
 fn is_named(name: &HeaderName, names: &[&str], prefixes: &[&str]) -> bool {
     let name = name.as_str();
@@ -145,10 +147,7 @@ mod tests {
         );
         assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
         assert_eq!(up.get("x-org").unwrap(), "us");
-        assert_eq!(
-            (&up["user-agent"], &up["x-version"]),
-            (&HeaderValue::from_static("app"), &HeaderValue::from_static("1"))
-        );
+        assert_eq!((&up["user-agent"], &up["x-version"]), (&HeaderValue::from_static("app"), &HeaderValue::from_static("1")));
     }
 
     #[test]

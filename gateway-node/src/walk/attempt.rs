@@ -95,6 +95,7 @@ pub async fn attempt(
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let until = outgoing.until.unwrap_or(route.gate_until);
     let gate = Gate::new(rules, outgoing.is_stream, content_type, until);
+    let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
     match held {
