@@ -9,6 +9,7 @@ mod ingress;
 mod models;
 mod open;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -20,6 +21,7 @@ use common::clock::Clock;
 use common::code::Code;
 use common::window::RequestOutcome;
 
+use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::table::Tables;
@@ -97,59 +99,51 @@ impl Gateway {
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
     let table = gateway.tables.load();
-    let head =
-        Head::of(request.headers(), table.as_ref().map(|table| table.revision), gateway.clock.now_ms());
+    let head = Head::of(
+        request.headers(),
+        operation::shape(request.uri().path(), request.headers()),
+        table.as_ref().map(|table| table.revision),
+        gateway.clock.now_ms(),
+    );
     let mut open = Open::begin(gateway.clone(), head.request_id.clone());
-    let path = request.uri().path().trim_end_matches('/');
-    let served = match (table, Target::of(path)) {
-        (None, _) => Err(Code::NoConfig),
-        (Some(_), None) => Err(Code::NotFound),
-        (Some(_), Some(target)) if target.method() != request.method() => Err(Code::MethodNotAllowed),
-        (Some(table), Some(Target::Chat)) => {
-            return handle::chat(gateway, table, request, head, open).await;
+    let Some(table) = table else { return refuse(&head, open, request, Code::NoConfig, None).await };
+    let served = match operation::find(request.method(), request.uri().path()) {
+        Asked::Operation(operation, named) => {
+            let named = named.map(Cow::into_owned);
+            return handle::ask(gateway, table, operation, named, request, head, open).await;
         }
-        (Some(table), Some(Target::Models)) => models::list(&gateway, &table, &request, &head),
-        (Some(table), Some(Target::Model(name))) => models::one(&gateway, &table, &request, &head, name),
-    };
-    let code = match served {
-        Ok(answer) => {
-            // A list of models went nowhere; it is no request of a model.
-            open.forget();
+        Asked::Models => models::list(&gateway, &table, &request, &head),
+        Asked::Model(name) => models::one(&gateway, &table, &request, &head, &name),
+        Asked::GoogleModels => models::googles_list(&gateway, &table, &request, &head),
+        Asked::GoogleModel(name) => models::googles_one(&gateway, &table, &request, &head, &name),
+        Asked::OtherMethod(takes) => {
+            let mut answer = refuse(&head, open, request, Code::MethodNotAllowed, None).await;
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(takes));
             return answer;
         }
-        Err(code) => code,
+        Asked::Nothing => Err(Code::NotFound),
+        Asked::NotServed(what) => return refuse(&head, open, request, Code::NotFound, Some(what)).await,
     };
-    open.refuse(RequestOutcome::Refused(code));
-    let mut answer = refused(&head, code, code.text());
-    if let (Code::MethodNotAllowed, Some(target)) = (code, Target::of(path)) {
-        answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(target.method()));
+    match served {
+        // A list of models went nowhere; it is no request of a model.
+        Ok(answer) => {
+            open.forget();
+            answer
+        }
+        Err(code) => refuse(&head, open, request, code, None).await,
     }
+}
+
+/// Refuses what went nowhere. Its body is read and forgotten, so that the caller gets to read why.
+async fn refuse(
+    head: &Head,
+    mut open: Open,
+    request: Request<Incoming>,
+    code: Code,
+    message: Option<&str>,
+) -> Response<AnswerBody> {
+    open.refuse(RequestOutcome::Refused(code));
     let (parts, body) = request.into_parts();
     ingress::forget(&parts.headers, body).await;
-    answer
-}
-
-/// What a path names.
-enum Target<'a> {
-    Chat,
-    Models,
-    Model(&'a str),
-}
-
-impl<'a> Target<'a> {
-    fn of(path: &'a str) -> Option<Self> {
-        match path {
-            "/v1/chat/completions" => Some(Target::Chat),
-            "/v1/models" => Some(Target::Models),
-            path => path.strip_prefix("/v1/models/").map(Target::Model),
-        }
-    }
-
-    /// The one method that it takes.
-    fn method(&self) -> &'static str {
-        match self {
-            Target::Chat => "POST",
-            Target::Models | Target::Model(_) => "GET",
-        }
-    }
+    refused(head, code, message.unwrap_or(code.text()))
 }

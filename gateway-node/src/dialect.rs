@@ -1,27 +1,39 @@
 //! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
 //! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
 
+pub mod anthropic_messages;
+pub mod elements;
 mod fields;
+pub mod gemini;
+mod json;
+pub mod json_answer;
 pub mod openai_chat;
+pub mod openai_completions;
+pub mod openai_error;
+pub mod openai_images;
+pub mod openai_responses;
+pub mod operation;
 pub mod parts;
+pub mod query;
 pub mod scan;
 pub mod splice;
 pub mod sse;
 
 use bytes::Bytes;
-use common::dialect::Dialect;
+use common::class::FailureClass;
 use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::upstream::credential::Auth;
 use parts::Parts;
 
 /// The rules of one dialect.
 #[derive(Debug)]
 pub struct Rules {
-    /// Whose they are.
-    pub dialect: Dialect,
-    /// Appended to the `base_url` of a channel.
-    pub upstream_path: &'static str,
+    /// Where a channel's credential goes unless the channel says otherwise.
+    pub auth: Auth,
+    /// Headers that an upstream wants where the caller did not send them.
+    pub headers: &'static [(&'static str, &'static str)],
     /// Judges an event of a stream of which nothing decisive was seen yet.
     pub judge: fn(&sse::Event<'_>) -> Verdict,
     /// Judges a complete answer that is no stream; `Hold` is never its verdict.
@@ -49,6 +61,13 @@ pub enum Verdict {
     Error(Box<Fault>),
 }
 
+impl Verdict {
+    /// The attempt failed, and more than its class is not known.
+    pub fn failed(class: FailureClass) -> Self {
+        Verdict::Error(Box::new(Fault::of(class)))
+    }
+}
+
 /// What an event says about a stream that the caller already sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum After {
@@ -67,6 +86,8 @@ pub enum After {
 /// An error answer of ours, before a dialect gives it its shape.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorBody<'a> {
+    /// The HTTP status that it goes with.
+    pub status: u16,
     /// For people.
     pub message: &'a str,
     /// The `type` in the OpenAI dialects.
@@ -77,21 +98,4 @@ pub struct ErrorBody<'a> {
     pub param: Option<&'a str>,
     /// Our id of the request.
     pub request_id: &'a str,
-}
-
-/// The rules of a dialect; `None` for those that are not served yet.
-pub fn rules(dialect: Dialect) -> Option<&'static Rules> {
-    match dialect {
-        Dialect::OpenaiChat => Some(&openai_chat::RULES),
-        Dialect::OpenaiCompletions
-        | Dialect::OpenaiResponses
-        | Dialect::OpenaiEmbeddings
-        | Dialect::OpenaiImages
-        | Dialect::OpenaiAudio
-        | Dialect::OpenaiModerations
-        | Dialect::OpenaiVideos
-        | Dialect::Rerank
-        | Dialect::AnthropicMessages
-        | Dialect::Gemini => None,
-    }
 }

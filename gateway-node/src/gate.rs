@@ -5,8 +5,10 @@
 //!            first byte that is not blank
 //!   Unknown ──────────── { [ < ──────────► Whole    judged when it is complete, or committed at 4 MiB
 //!      └──────────────── else ───────────► Stream   judged event by event
+//!      └─── [ where streams may be arrays ────┘
 //! ```
 
+mod frames;
 pub mod stream;
 pub mod tap;
 mod whole;
@@ -15,8 +17,9 @@ use bytes::Bytes;
 use common::class::FailureClass;
 use common::limits::{GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
 
-use crate::dialect::Rules;
+use crate::dialect::{Rules, elements, sse};
 use crate::fault::Fault;
+use frames::Frames;
 use stream::Stream;
 pub use tap::{Flow, Tap, TapEnd};
 
@@ -87,6 +90,8 @@ pub struct Gate {
     rules: &'static Rules,
     until: Until,
     content: Content,
+    /// A stream may come as one array.
+    takes_arrays: bool,
     shape: Shape,
     held: Vec<Bytes>,
     held_bytes: usize,
@@ -116,11 +121,17 @@ impl Gate {
             rules,
             until,
             content: Content::of(content_type.unwrap_or_default()),
+            takes_arrays: false,
             shape: if asked_stream { Shape::Unknown } else { Shape::Whole },
             held: Vec::new(),
             held_bytes: 0,
             is_over: false,
         }
+    }
+
+    /// The same where a stream may also come as one JSON array, judged element by element.
+    pub fn taking_arrays(self) -> Self {
+        Gate { takes_arrays: true, ..self }
     }
 
     /// Takes the next bytes of the body.
@@ -184,7 +195,7 @@ impl Gate {
     /// Opens the gate.
     pub fn commit(mut self) -> Committed {
         if let Shape::Unknown = self.shape {
-            self.become_stream();
+            self.become_stream(events());
         }
         match self.shape {
             Shape::Stream(stream) => {
@@ -206,11 +217,14 @@ impl Gate {
         match chunk.iter().find(|byte| !is_blank(byte)) {
             None if self.held_bytes > GATE_HELD_BYTES_MAX => Step::Commit(Decision::Bounds),
             None => Step::Read,
+            Some(b'[') if self.takes_arrays => {
+                self.become_stream(Frames::Elements(elements::Splitter::new()))
+            }
             Some(b'{' | b'[' | b'<') => self.become_whole(),
             // `data:`, `event:`, `id:`, `retry:` or a comment.
-            Some(b'd' | b'e' | b'i' | b'r' | b':') => self.become_stream(),
+            Some(b'd' | b'e' | b'i' | b'r' | b':') => self.become_stream(events()),
             Some(_) if self.content == Content::Document => self.become_whole(),
-            Some(_) => self.become_stream(),
+            Some(_) => self.become_stream(events()),
         }
     }
 
@@ -219,8 +233,8 @@ impl Gate {
         if self.held_bytes > GATE_WHOLE_BYTES_MAX { Step::Commit(Decision::Bounds) } else { Step::Read }
     }
 
-    fn become_stream(&mut self) -> Step {
-        let mut stream = Box::new(Stream::new(self.rules, self.until));
+    fn become_stream(&mut self, frames: Frames) -> Step {
+        let mut stream = Box::new(Stream::new(self.rules, self.until, frames));
         let mut before = 0;
         let mut step = Step::Read;
         for chunk in &self.held {
@@ -242,6 +256,10 @@ impl Content {
             _ => Content::Stream,
         }
     }
+}
+
+fn events() -> Frames {
+    Frames::Events(sse::Splitter::new())
 }
 
 fn failed(class: FailureClass) -> Step {

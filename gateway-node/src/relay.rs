@@ -37,6 +37,8 @@ pub struct Relay {
     /// Bytes still to come of a body whose length the caller was told.
     remaining: Option<u64>,
     closing: Option<Bytes>,
+    /// The answer has failed, and there is no frame that could say so.
+    is_broken: bool,
     is_over: bool,
 }
 
@@ -79,6 +81,7 @@ impl Relay {
             request_id: parts.request_id,
             remaining: parts.length,
             closing: None,
+            is_broken: false,
             is_over: false,
         };
         relay.follow(flow);
@@ -110,7 +113,12 @@ impl Relay {
             Flow::Raised => self.open.cut(Instant::now()),
             Flow::Replace { .. } => {
                 self.open.cut(Instant::now());
-                self.close_with_error_frame(false);
+                if self.tap.takes_frame() {
+                    self.close_with_error_frame(false);
+                } else {
+                    self.is_broken = true;
+                    self.rest = None;
+                }
             }
         }
     }
@@ -169,7 +177,7 @@ impl Relay {
             return None;
         }
         self.open.cut(Instant::now());
-        if !self.tap.is_stream() {
+        if !self.tap.takes_frame() {
             return Some(Err(BrokenOff));
         }
         self.close_with_error_frame(self.tap.is_mid_event());
@@ -194,6 +202,10 @@ impl Body for Relay {
             if let Some(closing) = this.closing.take() {
                 this.is_over = true;
                 return Poll::Ready(Some(Ok(Frame::data(closing))));
+            }
+            if std::mem::take(&mut this.is_broken) {
+                this.is_over = true;
+                return Poll::Ready(Some(Err(BrokenOff)));
             }
             if this.is_over {
                 return Poll::Ready(None);

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use http::Uri;
+use http::uri::InvalidUri;
 
 use common::dialect::Dialect;
 use common::id::{ChannelId, Model};
 
 use crate::channel::{Channel, RouteState};
+use crate::dialect::operation::Operation;
 use crate::gate::Until;
 use crate::upstream::Client;
 
@@ -68,8 +70,10 @@ pub struct Route {
     pub channel: Arc<Channel>,
     /// The upstream's name for the model.
     pub upstream_model: String,
-    /// The whole address, query and all.
-    pub uri: Uri,
+    /// The channel's `base_url`, without a slash at its end.
+    pub base_url: Arc<str>,
+    /// The channel's own query, encoded; empty where it has none.
+    pub query: Arc<str>,
     /// Connections to it.
     pub client: Arc<Client>,
     /// How long the gate holds an undecided answer.
@@ -84,6 +88,22 @@ pub struct Route {
     pub context_window: Option<u64>,
     /// What this process knows of the route.
     pub state: Arc<RouteState>,
+}
+
+impl Route {
+    /// Where an operation is asked for. `query` is the caller's own.
+    pub fn uri(&self, operation: &Operation, query: Option<&str>) -> Result<Uri, InvalidUri> {
+        let path = operation.upstream_path(&self.upstream_model);
+        let queries = [self.query.as_ref(), query.unwrap_or_default()];
+        let mut address = [self.base_url.as_ref(), path.as_ref()].concat();
+        let mut joint = '?';
+        for query in queries.into_iter().filter(|query| !query.is_empty()) {
+            address.push(joint);
+            address.push_str(query);
+            joint = '&';
+        }
+        address.parse()
+    }
 }
 
 /// What a table has for a model.

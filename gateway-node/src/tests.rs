@@ -3,11 +3,15 @@
 
 mod support;
 
+mod anthropic;
 mod breaker;
 mod callers;
 mod connections;
 mod cuts;
 mod gate;
+mod gemini;
 mod headers_timeout;
+mod json_answers;
 mod pauses;
+mod responses;
 mod walking;

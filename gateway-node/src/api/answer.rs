@@ -16,8 +16,7 @@ use uuid::Builder;
 
 use common::code::Code;
 
-use crate::dialect::ErrorBody;
-use crate::dialect::openai_chat;
+use crate::dialect::{ErrorBody, Rules};
 use crate::relay::{BrokenOff, Relay};
 use crate::table::Route;
 use crate::upstream::headers::downward;
@@ -68,6 +67,8 @@ impl Body for AnswerBody {
 pub struct Head {
     /// Our id of the request.
     pub request_id: Arc<str>,
+    /// Says errors in the caller's dialect.
+    rules: &'static Rules,
     client_request_id: Option<HeaderValue>,
     revision: Option<u64>,
     attempts: usize,
@@ -75,14 +76,16 @@ pub struct Head {
 }
 
 impl Head {
-    /// A request that came at `now_ms` with these headers, and the revision that it uses.
-    pub fn of(headers: &HeaderMap, revision: Option<u64>, now_ms: u64) -> Self {
+    /// A request that came at `now_ms` with these headers, by a caller who reads errors as `rules` write them,
+    /// and the revision that it uses.
+    pub fn of(headers: &HeaderMap, rules: &'static Rules, revision: Option<u64>, now_ms: u64) -> Self {
         let id = headers.get("x-request-id").filter(|id| {
             let bytes = id.as_bytes();
             (1..=CLIENT_REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
         });
         Head {
             request_id: request_id(now_ms),
+            rules,
             client_request_id: id.cloned(),
             revision,
             attempts: 0,
@@ -156,7 +159,8 @@ pub fn exhausted(head: &Head, refusal: &Refusal) -> Response<AnswerBody> {
 
 fn error(head: &Head, refusal: &Refusal, message: &str) -> Response<AnswerBody> {
     let detail = refusal.detail.as_ref();
-    let body = (openai_chat::RULES.error_body)(&ErrorBody {
+    let body = (head.rules.error_body)(&ErrorBody {
+        status: refusal.status,
         message: detail.map_or(message, |detail| &detail.message),
         kind: detail.and_then(|detail| detail.kind.as_deref()).unwrap_or(refusal.code.kind()),
         code: detail.and_then(|detail| detail.code.as_deref()).unwrap_or(refusal.code.as_str()),
@@ -208,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_hint_is_rounded_up_so_that_nobody_comes_too_early() {
-        let head = Head::of(&HeaderMap::new(), None, 0);
+        let head = Head::of(&HeaderMap::new(), &crate::dialect::openai_chat::RULES, None, 0);
         for (micros, ms, seconds) in
             [(1_000_000, "1000", "1"), (1_000_001, "1001", "2"), (1_500_000, "1500", "2")]
         {

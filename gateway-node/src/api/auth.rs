@@ -9,6 +9,7 @@ use common::code::Code;
 use common::pb::fleet as pb;
 
 use super::Settings;
+use crate::dialect::query;
 
 /// Every key that may call.
 #[derive(Debug, Default)]
@@ -44,27 +45,35 @@ impl Keys {
         }
     }
 
-    /// Whether the caller may call; else the code of the refusal.
-    pub(crate) fn check(&self, headers: &HeaderMap, settings: Settings) -> Result<(), Code> {
+    /// Whether the caller may call; else the code of the refusal. `query` is looked at where an API takes keys there.
+    pub(crate) fn check(
+        &self,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        settings: Settings,
+    ) -> Result<(), Code> {
         if !self.is_known {
             return Err(Code::NoConfig);
         }
         if !self.keys_exist && settings.allow_anonymous {
             return Ok(());
         }
-        let key = shown(headers).ok_or(Code::InvalidApiKey)?;
+        let in_query = query::value(query, "key");
+        let in_query = in_query.as_deref().map(str::as_bytes);
+        let key = shown(headers, in_query).ok_or(Code::InvalidApiKey)?;
         let hash: [u8; 32] = Sha256::digest(key).into();
         if self.hashes.contains(&hash) { Ok(()) } else { Err(Code::InvalidApiKey) }
     }
 }
 
-/// The key that a caller shows, as the OpenAI or the Anthropic SDK does.
-fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+/// The key that a caller shows, as the SDKs of OpenAI, Anthropic, Google and Azure do; else the one in its query.
+fn shown<'a>(headers: &'a HeaderMap, in_query: Option<&'a [u8]>) -> Option<&'a [u8]> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().as_bytes());
     }
-    headers.get("x-api-key").map(|value| value.as_bytes())
+    let names = ["x-api-key", "x-goog-api-key", "api-key"];
+    names.iter().find_map(|name| headers.get(*name)).map(|value| value.as_bytes()).or(in_query)
 }
 
 #[cfg(test)]
@@ -97,24 +106,43 @@ mod tests {
             (HeaderMap::new(), Err(Code::InvalidApiKey)),
         ];
         for (headers, expected) in table {
-            assert_eq!(keys.check(&headers, settings), expected, "{headers:?}");
+            assert_eq!(keys.check(&headers, None, settings), expected, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_query_counts_where_no_header_shows_one() {
+        let keys = keys(true, &["sk-one"]);
+        for (headers, query, is_let_in) in [
+            (HeaderMap::new(), "alt=sse&key=sk-one", true),
+            (HeaderMap::new(), "key=sk%2Done", true),
+            (HeaderMap::new(), "key=sk-two", false),
+            (HeaderMap::new(), "keys=sk-one", false),
+            (with("x-goog-api-key", "sk-two"), "key=sk-one", false),
+            (with("x-goog-api-key", "sk-one"), "key=sk-two", true),
+        ] {
+            let checked = keys.check(&headers, Some(query), Settings::default());
+            assert_eq!(checked.is_ok(), is_let_in, "{headers:?} {query}");
         }
     }
 
     #[test]
     fn without_any_key_in_existence_only_allow_anonymous_serves() {
         let none = keys(false, &[]);
-        assert_eq!(none.check(&HeaderMap::new(), Settings { allow_anonymous: true }), Ok(()));
-        assert_eq!(none.check(&HeaderMap::new(), Settings::default()), Err(Code::InvalidApiKey));
+        assert_eq!(none.check(&HeaderMap::new(), None, Settings { allow_anonymous: true }), Ok(()));
+        assert_eq!(none.check(&HeaderMap::new(), None, Settings::default()), Err(Code::InvalidApiKey));
         let all_revoked = keys(true, &[]);
         let anonymous = Settings { allow_anonymous: true };
-        assert_eq!(all_revoked.check(&HeaderMap::new(), anonymous), Err(Code::InvalidApiKey));
+        assert_eq!(all_revoked.check(&HeaderMap::new(), None, anonymous), Err(Code::InvalidApiKey));
     }
 
     #[test]
     fn before_the_first_list_a_caller_is_told_no_config_and_never_that_its_key_is_wrong() {
         let headers = with("authorization", "Bearer sk-one");
-        assert_eq!(Keys::none().check(&headers, Settings { allow_anonymous: true }), Err(Code::NoConfig));
+        assert_eq!(
+            Keys::none().check(&headers, None, Settings { allow_anonymous: true }),
+            Err(Code::NoConfig)
+        );
     }
 
     #[test]

@@ -11,22 +11,25 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use common::code::Code;
-use common::dialect::Dialect;
 use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
-use crate::dialect::{openai_chat, scan};
+use crate::dialect::operation::{Input, Operation};
+use crate::dialect::scan::{self, ScanFault, Scanned};
+use crate::dialect::{gemini, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route, Table};
 use crate::walk::attempt::{Answer, Outgoing, attempt};
 use crate::walk::{Hop, Walk, eligible};
 
-/// `POST /v1/chat/completions`
-pub async fn chat(
+/// Serves a request for an operation.
+pub async fn ask(
     gateway: Arc<Gateway>,
     table: Arc<Table>,
+    operation: &'static Operation,
+    named: Option<String>,
     request: Request<Incoming>,
     head: Head,
     mut open: Open,
@@ -37,7 +40,9 @@ pub async fn chat(
         refused(head, code, message)
     };
     let (parts, body) = request.into_parts();
-    let checked = gateway.keys.load().check(&parts.headers, gateway.settings);
+    let query = parts.uri.query();
+    let keys_query = query.filter(|_| operation.takes_key_in_query());
+    let checked = gateway.keys.load().check(&parts.headers, keys_query, gateway.settings);
     if let Err(code) = checked {
         ingress::forget(&parts.headers, body).await;
         return refuse(&head, code, code.text());
@@ -47,15 +52,23 @@ pub async fn chat(
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
     };
-    let ask = match scan::scan(&body) {
+    let body = match operation.input {
+        Input::JsonOr(model) => scan::naming(&body, model),
+        _ => body,
+    };
+    let ask = match read_ask(operation, named, &body) {
         Ok(ask) => ask,
         Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
+    };
+    let query = match operation.upward_query(query) {
+        Ok(query) => query,
+        Err(message) => return refuse(&head, Code::InvalidRequest, message),
     };
     let until = match asked_gate(&parts.headers) {
         Ok(until) => until,
         Err(message) => return refuse(&head, Code::InvalidRequest, message),
     };
-    let Lookup::Chain(model, routes) = table.chain(&ask.model, Dialect::OpenaiChat) else {
+    let Lookup::Chain(model, routes) = table.chain(&ask.model, operation.dialect) else {
         return refuse(&head, Code::ModelNotFound, Code::ModelNotFound.text());
     };
     open.names(model.clone());
@@ -66,9 +79,23 @@ pub async fn chat(
         model: &ask.model,
         is_stream: ask.stream,
         until,
-        rules: &openai_chat::RULES,
+        operation,
+        query: query.as_deref(),
     };
     walk(&gateway, routes, &outgoing, head, open, started).await
+}
+
+/// What the request wants, from where its operation says it.
+fn read_ask(operation: &Operation, named: Option<String>, body: &[u8]) -> Result<Scanned, ScanFault> {
+    match operation.input {
+        Input::Json | Input::JsonOr(_) => scan::scan(body),
+        Input::Responses => openai_responses::scan(body),
+        Input::Path { streams } => {
+            let model = named.unwrap_or_default();
+            let model_spans = gemini::body::scan(body, &model)?;
+            Ok(Scanned { model, model_spans, stream: streams })
+        }
+    }
 }
 
 /// Tries the routes in order until one answers, and says so to the caller.
@@ -143,7 +170,7 @@ fn commit(
         rest,
         idle: route.idle_timeout,
         open,
-        rules: outgoing.rules,
+        rules: outgoing.operation.rules,
         request_id: head.request_id.clone(),
         length,
     });

@@ -4,30 +4,28 @@
 
 use std::sync::LazyLock;
 
-use bytes::Bytes;
 use common::class::FailureClass as F;
-use common::code::Code;
-use common::dialect::Dialect;
 use memchr::memmem::Finder;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::json::{is_error_event, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields};
+use super::{After, Rules, Verdict, fields, openai_error};
 use crate::fault::Fault;
 use crate::upstream::classify;
+use crate::upstream::credential::Auth;
 
 /// The rules of the dialect.
 pub const RULES: Rules = Rules {
-    dialect: Dialect::OpenaiChat,
-    upstream_path: "/chat/completions",
+    auth: Auth::Bearer,
+    headers: &[],
     judge,
     judge_whole,
     observe,
     find_error,
-    error_body,
-    closing_frame,
+    error_body: openai_error::body,
+    closing_frame: openai_error::closing_frame,
 };
 
 fn judge(event: &Event<'_>) -> Verdict {
@@ -38,10 +36,10 @@ fn judge(event: &Event<'_>) -> Verdict {
     if data.is_empty() {
         return Verdict::Hold;
     }
-    if is_done(data) {
-        return failed(F::Empty);
+    if openai_error::is_done(data) {
+        return Verdict::failed(F::Empty);
     }
-    let Some(chunk) = read(data) else { return failed(F::Malformed) };
+    let Some(chunk) = read(data) else { return Verdict::failed(F::Malformed) };
     let error = match &chunk {
         _ if is_error_event(event) => Some(find_error(&chunk).unwrap_or_default()),
         Value::Object(map) if has_choices(map) => find_nested(map),
@@ -109,15 +107,6 @@ fn says_something(delta: &Map<String, Value>) -> bool {
     delta.iter().any(|(name, value)| !SILENT.contains(&name.as_str()) && is_something(value))
 }
 
-fn is_something(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(map) => map.values().any(is_something),
-    }
-}
-
 /// A choice that ended with a failure. `has_content`: the upstream's second reason counts only where nothing came.
 fn failed_choice(choice: &Map<String, Value>, has_content: bool) -> Option<Fault> {
     let is_failure = |reason: &str| {
@@ -138,9 +127,9 @@ fn finish_reason(choice: &Map<String, Value>) -> Option<&str> {
 }
 
 fn judge_whole(body: &[u8]) -> Verdict {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii();
+    let body = trimmed(body);
     if body.is_empty() {
-        return failed(F::Empty);
+        return Verdict::failed(F::Empty);
     }
     let text = String::from_utf8_lossy(body);
     let choices = match fields::object(&text, ["error", "choices"]) {
@@ -162,14 +151,14 @@ fn judge_whole(body: &[u8]) -> Verdict {
 
 /// Judges a body that has no choices, or has an error beside them.
 fn judge_unanswered(body: &str) -> Verdict {
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return failed(F::Malformed) };
+    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
     if let Some(parts) = find_error(&document) {
         return Verdict::Error(Box::new(classify::error_value(&parts)));
     }
     match &document {
         Value::Object(map) if has_choices(map) => Verdict::Content,
-        Value::Object(_) => failed(F::Empty),
-        _ => failed(F::Malformed),
+        Value::Object(_) => Verdict::failed(F::Empty),
+        _ => Verdict::failed(F::Malformed),
     }
 }
 
@@ -178,7 +167,7 @@ fn observe(event: &Event<'_>) -> After {
         return After::Ordinary;
     }
     let data = event.data.trim_ascii();
-    if is_done(data) {
+    if openai_error::is_done(data) {
         return After::Done;
     }
     // Nearly every chunk ends here: two searches, no parse, no allocation.
@@ -188,10 +177,10 @@ fn observe(event: &Event<'_>) -> After {
     }
     let Some(chunk) = read(data) else { return After::Ordinary };
     let Some(map) = chunk.as_object() else { return After::Ordinary };
-    if find_member(map).is_some() {
+    if openai_error::find_member(map, has_choices(map)).is_some() {
         return After::Raises;
     }
-    if is_error_event || find_nested(map).is_some() || (!has_choices(map) && is_flat_error(map)) {
+    if is_error_event || find_nested(map).is_some() || (!has_choices(map) && openai_error::is_flat(map)) {
         return After::FailedQuietly;
     }
     let choices =
@@ -219,57 +208,12 @@ fn may_finish(data: &[u8]) -> bool {
 }
 
 fn find_error(document: &Value) -> Option<Parts> {
-    let map = match document {
-        Value::Object(map) => map,
-        Value::Array(items) => match items.as_slice() {
-            [Value::Object(map)] => map,
-            _ => return None,
-        },
-        _ => return None,
-    };
-    if let Some(parts) = find_nested(map) {
-        return Some(parts);
-    }
-    if has_choices(map) {
-        return None;
-    }
-    if is_flat_error(map) {
-        return Some(Parts::of_map(map));
-    }
-    if let Some(detail) = map.get("detail").filter(|detail| is_something(detail)) {
-        return Some(Parts::of_detail(detail));
-    }
-    // Cloudflare's own list.
-    if let Some(errors) = map.get("errors").filter(|errors| errors.is_array() && is_something(errors)) {
-        return Some(Parts::of(errors, None));
-    }
-    map.contains_key("message").then(|| Parts { shape: Shape::Foreign, ..Parts::of_map(map) })
+    openai_error::find(document, has_choices)
 }
 
 /// An error member of a chunk, also where choices stand beside it.
 fn find_nested(map: &Map<String, Value>) -> Option<Parts> {
-    let groq = || map.get("x_groq").and_then(|own| own.get("error")).and_then(Value::as_str);
-    match find_member(map) {
-        Some(error) => Some(Parts::of(error, Some(map))),
-        None => groq().filter(|text| !text.is_empty()).map(Parts::of_text),
-    }
-}
-
-/// The `error` member, unless it says nothing.
-fn find_member(map: &Map<String, Value>) -> Option<&Value> {
-    match map.get("error")? {
-        Value::Null => None,
-        // An empty one is how some servers write "none"; alone it is all there is.
-        error if is_something(error) || matches!(error, Value::Bool(true) | Value::Number(_)) => Some(error),
-        Value::Object(members) if !members.is_empty() => map.get("error"),
-        error => (!has_choices(map)).then_some(error),
-    }
-}
-
-fn is_flat_error(map: &Map<String, Value>) -> bool {
-    let is_error = |name: &str| map.get(name).and_then(Value::as_str) == Some("error");
-    let has = |name: &str| map.get(name).is_some_and(|value| !value.is_null());
-    is_error("object") || is_error("type") || (has("message") && (has("code") || has("type")))
+    openai_error::find_nested(map, has_choices(map))
 }
 
 fn has_choices(map: &Map<String, Value>) -> bool {
@@ -278,55 +222,6 @@ fn has_choices(map: &Map<String, Value>) -> bool {
 
 fn is_ping(map: &Map<String, Value>) -> bool {
     map.get("type").and_then(Value::as_str) == Some("ping")
-}
-
-fn is_done(data: &[u8]) -> bool {
-    data == b"[DONE]"
-}
-
-fn is_error_event(event: &Event<'_>) -> bool {
-    event.name.is_some_and(|name| name.trim_ascii() == b"error")
-}
-
-/// A document, also where its texts are not valid UTF-8: the caller gets the bytes as they are.
-fn read(data: &[u8]) -> Option<Value> {
-    match std::str::from_utf8(data) {
-        Ok(text) => serde_json::from_str(text).ok(),
-        Err(_) => serde_json::from_str(&String::from_utf8_lossy(data)).ok(),
-    }
-}
-
-fn failed(class: F) -> Verdict {
-    Verdict::Error(Box::new(Fault::of(class)))
-}
-
-#[derive(Serialize)]
-struct Envelope<'a> {
-    error: ErrorMembers<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorMembers<'a> {
-    message: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    code: &'a str,
-    param: Option<&'a str>,
-    request_id: &'a str,
-}
-
-fn error_body(error: &ErrorBody<'_>) -> Bytes {
-    let ErrorBody { message, kind, code, param, request_id } = *error;
-    let members = ErrorMembers { message, kind, code, param, request_id };
-    // Strings always have a JSON form.
-    serde_json::to_vec(&Envelope { error: members }).unwrap_or_default().into()
-}
-
-fn closing_frame(request_id: &str) -> Bytes {
-    let code = Code::UpstreamStreamError;
-    let (kind, name) = (code.kind(), code.as_str());
-    let body = error_body(&ErrorBody { message: code.text(), kind, code: name, param: None, request_id });
-    [b"data: ", &body[..], b"\n\n"].concat().into()
 }
 
 #[cfg(test)]

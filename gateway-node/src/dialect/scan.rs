@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -42,6 +43,14 @@ pub enum ScanFault {
         /// In bytes, counted from 1.
         column: usize,
     },
+    /// A member asks for what this version does not do.
+    #[error("\"{param}\" is not served: {reason}")]
+    NotServed {
+        /// Which one.
+        param: &'static str,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// A member is there more than once, and it is not clear which one is meant.
     #[error(
         "\"{param}\" stands in the request body twice with different values (line {line}, column {column})"
@@ -69,7 +78,7 @@ pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
     let mut model: Option<String> = None;
     let mut model_spans = Vec::with_capacity(members.model.len());
     for raw in members.model {
-        let span = span(body, raw);
+        let span = span(body, raw.get());
         let name = serde_json::from_str::<String>(raw.get()).ok().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| member(body, "model", "a string that is not empty", span.start))?;
         if model.as_ref().is_some_and(|first| *first != name) {
@@ -81,7 +90,7 @@ pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
 
     let mut stream: Option<bool> = None;
     for raw in members.stream {
-        let at = span(body, raw).start;
+        let at = span(body, raw.get()).start;
         let value = match raw.get() {
             "true" => true,
             "false" | "null" => false,
@@ -97,13 +106,28 @@ pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
     Ok(Scanned { model, model_spans, stream: stream.unwrap_or(false) })
 }
 
-/// Where a value stands: it was borrowed from the body.
-fn span(body: &[u8], raw: &RawValue) -> Range<usize> {
-    let start = (raw.get().as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
-    start..start + raw.get().len()
+/// The body with `model` named in it where it names none and is an object.
+pub fn naming(body: &Bytes, model: &str) -> Bytes {
+    if scan(body) != Err(ScanFault::NoModel) {
+        return body.clone();
+    }
+    let Some((before, members)) = memchr::memchr(b'{', body).and_then(|at| body.split_at_checked(at + 1)) else {
+        return body.clone();
+    };
+    let comma: &[u8] = if members.trim_ascii_start().starts_with(b"}") { b"" } else { b"," };
+    // A string always has a JSON form.
+    let name = serde_json::to_vec(model).unwrap_or_default();
+    [before, b"\"model\":", &name, comma, members].concat().into()
 }
 
-fn member(body: &[u8], param: &'static str, must: &'static str, at: usize) -> ScanFault {
+/// Where a value stands: it was borrowed from the body.
+pub(super) fn span(body: &[u8], raw: &str) -> Range<usize> {
+    let start = (raw.as_ptr() as usize).saturating_sub(body.as_ptr() as usize);
+    start..start + raw.len()
+}
+
+/// A fault of the member that stands at `at`.
+pub(super) fn member(body: &[u8], param: &'static str, must: &'static str, at: usize) -> ScanFault {
     let (line, column) = position(body, at);
     ScanFault::Member { param, must, line, column }
 }

@@ -2,8 +2,9 @@
 //! Line ends are LF, CRLF or CR, also mixed; a BOM is skipped; nothing is decoded, so bad UTF-8 is nobody's
 //! problem here. The bytes themselves are not kept: who needs them untouched has the chunks.
 //!
-//! An event larger than [`GATE_EVENT_BYTES_MAX`] is reported without its data: memory per stream stays
-//! bounded, and what an event means does not depend on how the reads cut it.
+//! An event larger than [`GATE_EVENT_BYTES_MAX`] is reported without its data, and without its name unless that stood
+//! among the first bytes, as it does: memory per stream stays bounded, and what an event means does not depend on how
+//! the reads cut it.
 
 use std::borrow::Cow;
 
@@ -19,8 +20,15 @@ pub struct Event<'a> {
     pub data: Cow<'a, [u8]>,
     /// Where the event ends in the chunk that completed it, its blank line included.
     pub end: usize,
-    /// The event was too large to be kept, and `data` is empty.
+    /// The event was too large to be kept, and `data` is empty. The name is there if it came in front.
     pub is_opaque: bool,
+}
+
+impl Event<'_> {
+    /// Whether it only keeps the connection alive, as a comment does.
+    pub fn is_ping(&self) -> bool {
+        self.name.is_some_and(|name| name.trim_ascii() == b"ping")
+    }
 }
 
 /// Splits a stream into events.
@@ -102,8 +110,8 @@ impl Splitter {
             } else if !begun.in_line {
                 match field(line) {
                     Field::Data(value) => data = begun.add_data(data, value),
-                    Field::Name(value) => name = Part::Here(value),
-                    Field::Other => {}
+                    Field::Name(value) if begun.size <= GATE_EVENT_BYTES_MAX => name = Part::Here(value),
+                    Field::Name(_) | Field::Other => {}
                 }
             } else {
                 (data, name) = begun.end_line(line, data, name);
@@ -112,8 +120,8 @@ impl Splitter {
         begun.keep(data, name);
     }
 
-    /// The body is over: reports the last event if only its blank line is missing. Once; the stream then stays
-    /// mid-event, since a client still waits for that line.
+    /// The body is over: reports the last event if only its blank line is missing and it was kept. Once; the stream then
+    /// stays mid-event, since a client still waits for that line.
     pub fn finish(&mut self, on_event: &mut dyn FnMut(Event<'_>)) {
         if self.begun.size == 0 {
             return;
@@ -122,7 +130,12 @@ impl Splitter {
         let name = if self.begun.has_name { Part::Kept } else { Part::None };
         let (data, name) =
             if self.begun.in_line { self.begun.end_line(&[], data, name) } else { (data, name) };
-        self.begun.report(data, name, 0, on_event);
+        if self.begun.is_opaque || self.begun.size > GATE_EVENT_BYTES_MAX {
+            // Nobody can tell whether all of it came.
+            self.begun.clear();
+        } else {
+            self.begun.report(data, name, 0, on_event);
+        }
         self.is_unclosed = true;
     }
 
@@ -176,12 +189,12 @@ impl Begun {
                 self.join(data, value);
                 (Part::Kept, name)
             }
-            Field::Name(value) => {
+            Field::Name(value) if self.size <= GATE_EVENT_BYTES_MAX => {
                 self.name.clear();
                 self.name.extend_from_slice(value);
                 (data, Part::Kept)
             }
-            Field::Other => (data, name),
+            Field::Name(_) | Field::Other => (data, name),
         };
         line.clear();
         self.line = line;
@@ -214,8 +227,14 @@ impl Begun {
 
     /// Copies what the begun event has in the chunk that goes away now.
     fn keep(&mut self, data: Part<'_>, name: Part<'_>) {
+        if let Part::Here(value) = name {
+            self.name.clear();
+            self.name.extend_from_slice(value);
+        }
+        self.has_name = !matches!(name, Part::None);
         if self.size > GATE_EVENT_BYTES_MAX && !self.is_opaque {
-            *self = Begun { size: self.size, in_line: self.in_line, is_opaque: true, ..Begun::default() };
+            (self.line, self.data) = (Vec::new(), Vec::new());
+            self.is_opaque = true;
         }
         if self.is_opaque {
             return;
@@ -224,12 +243,7 @@ impl Begun {
             self.data.clear();
             self.data.extend_from_slice(value);
         }
-        if let Part::Here(value) = name {
-            self.name.clear();
-            self.name.extend_from_slice(value);
-        }
         self.has_data = !matches!(data, Part::None);
-        self.has_name = !matches!(name, Part::None);
     }
 
     fn report(&mut self, data: Part<'_>, name: Part<'_>, end: usize, on_event: &mut dyn FnMut(Event<'_>)) {
@@ -246,7 +260,6 @@ impl Begun {
             Part::Kept => Some(self.data.as_slice()),
         };
         if let Some(data) = data {
-            let name = name.filter(|_| !is_opaque);
             on_event(Event { name, data: Cow::Borrowed(data), end, is_opaque });
         }
         self.clear();

@@ -4,16 +4,17 @@
 use common::class::FailureClass;
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_HELD_EVENTS_MAX, GATE_WHOLE_BYTES_MAX};
 
+use super::frames::Frames;
 use super::tap::{Flow, Follow, Tap};
 use super::{Decision, Step, Until};
-use crate::dialect::sse::{Event, Splitter};
+use crate::dialect::sse::Event;
 use crate::dialect::{After, Rules, Verdict};
 use crate::fault::Fault;
 
 /// A stream that is held.
 #[derive(Debug)]
 pub struct Stream {
-    splitter: Splitter,
+    frames: Frames,
     judge: Judge,
 }
 
@@ -23,10 +24,12 @@ struct Judge {
     until: Until,
     /// Events that were held and proved nothing.
     events: usize,
-    /// Events of every kind.
+    /// Events of every kind but pings.
     seen: usize,
     /// Something came that a caller could see.
     has_content: bool,
+    /// A lawful end was announced.
+    has_end: bool,
     /// The decision, once there is one.
     step: Option<Step>,
     /// Sees every event, so that it can go on after commit.
@@ -36,26 +39,27 @@ struct Judge {
 }
 
 impl Stream {
-    pub(super) fn new(rules: &'static Rules, until: Until) -> Self {
+    pub(super) fn new(rules: &'static Rules, until: Until, frames: Frames) -> Self {
         let judge = Judge {
             rules,
             until,
             events: 0,
             seen: 0,
             has_content: false,
+            has_end: false,
             step: None,
             follow: Follow::new(rules),
             flow: Flow::Pass,
         };
-        Stream { splitter: Splitter::new(), judge }
+        Stream { frames, judge }
     }
 
     /// Takes a chunk that `before` bytes came before.
     pub(super) fn on_chunk(&mut self, before: usize, chunk: &[u8]) -> Step {
         let judge = &mut self.judge;
-        self.splitter.push(chunk, &mut |event| judge.on_event(&event, before + event.end));
+        self.frames.push(chunk, &mut |event| judge.on_event(&event, before + event.end));
         let is_full = before + chunk.len() > judge.bytes_max()
-            || (judge.until == Until::Content && self.splitter.unfinished() > GATE_EVENT_BYTES_MAX);
+            || (judge.until == Until::Content && self.frames.unfinished() > GATE_EVENT_BYTES_MAX);
         match &judge.step {
             Some(step) => step.clone(),
             None if is_full => Step::Commit(Decision::Bounds),
@@ -66,29 +70,30 @@ impl Stream {
     /// The body is over after `held` bytes; an event that lacks only its blank line counts.
     pub(super) fn on_end(&mut self, held: usize) -> Step {
         let judge = &mut self.judge;
-        self.splitter.finish(&mut |event| judge.on_event(&event, held));
+        self.frames.finish(&mut |event| judge.on_event(&event, held));
+        let may_end = self.frames.may_end() && judge.follow.has_finished();
         match judge.step.clone() {
             Some(step) => step,
-            None if judge.until == Until::Complete && judge.follow.has_finished() => judge.commit(),
+            None if judge.until == Until::Complete && may_end => judge.commit(),
             // A stream that was held to its end and has none was cut.
-            None if judge.has_content => failed(FailureClass::UpstreamError),
+            None if judge.has_content || judge.has_end => failed(FailureClass::UpstreamError),
             None => failed(FailureClass::Empty),
         }
     }
 
-    /// Events so far, of every kind.
+    /// Events so far, of every kind but pings.
     pub(super) fn seen(&self) -> usize {
         self.judge.seen
     }
 
     pub(super) fn into_tap(self) -> (Tap, Flow) {
-        (Tap::of_stream(self.splitter, self.judge.follow), self.judge.flow)
+        (Tap::of_stream(self.frames, self.judge.follow), self.judge.flow)
     }
 }
 
 impl Judge {
     fn on_event(&mut self, event: &Event<'_>, end: usize) {
-        self.seen += 1;
+        self.seen += usize::from(!event.is_ping());
         if self.step.is_none() {
             self.step = self.decide(event, end);
         }
@@ -105,7 +110,7 @@ impl Judge {
             return Some(Step::Commit(Decision::Bounds));
         }
         let is_done = self.until == Until::Complete && (self.rules.observe)(event) == After::Done;
-        if is_done && (self.has_content || self.follow.has_finished()) {
+        if is_done && (self.has_content || self.has_end || self.follow.has_finished()) {
             return Some(self.commit());
         }
         match ((self.rules.judge)(event), self.until) {
@@ -120,7 +125,11 @@ impl Judge {
                 self.events += 1;
                 (self.events >= GATE_HELD_EVENTS_MAX).then_some(Step::Commit(Decision::Bounds))
             }
-            (Verdict::Hold | Verdict::End, Until::Complete) => None,
+            (Verdict::End, Until::Complete) => {
+                self.has_end = true;
+                None
+            }
+            (Verdict::Hold, Until::Complete) => None,
         }
     }
 

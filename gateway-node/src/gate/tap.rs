@@ -1,7 +1,8 @@
 //! Follows a committed answer without copying it: has it finished, has it failed, did an event come? The bytes
 //! themselves pass by untouched; what to do is the relay's matter.
 
-use crate::dialect::sse::{Event, Splitter};
+use super::frames::Frames;
+use crate::dialect::sse::Event;
 use crate::dialect::{After, Rules};
 
 /// Follows one committed answer.
@@ -13,7 +14,7 @@ pub struct Tap {
 
 #[derive(Debug)]
 enum Kind {
-    Stream(Box<(Splitter, Follow)>),
+    Stream(Box<(Frames, Follow)>),
     Whole,
 }
 
@@ -88,8 +89,8 @@ impl Follow {
 }
 
 impl Tap {
-    pub(super) fn of_stream(splitter: Splitter, follow: Follow) -> Self {
-        Tap { kind: Kind::Stream(Box::new((splitter, follow))), saw_event: false }
+    pub(super) fn of_stream(frames: Frames, follow: Follow) -> Self {
+        Tap { kind: Kind::Stream(Box::new((frames, follow))), saw_event: false }
     }
 
     pub(super) fn of_whole() -> Self {
@@ -102,15 +103,15 @@ impl Tap {
             self.saw_event = !chunk.is_empty();
             return Flow::Pass;
         };
-        let (splitter, follow) = &mut **stream;
+        let (frames, follow) = &mut **stream;
         self.saw_event = false;
         if follow.flow != Flow::Pass {
             return follow.flow;
         }
         let mut flow = Flow::Pass;
         let saw_event = &mut self.saw_event;
-        splitter.push(chunk, &mut |event| {
-            *saw_event = true;
+        frames.push(chunk, &mut |event| {
+            *saw_event |= !event.is_ping();
             if flow == Flow::Pass {
                 flow = follow.on_event(&event, event.end);
             }
@@ -118,7 +119,7 @@ impl Tap {
         flow
     }
 
-    /// Whether the last chunk completed a real event; comments and blank lines are none. Bytes are, where it is
+    /// Whether the last chunk completed a real event; comments, pings and blank lines are none. Bytes are, where it is
     /// no stream.
     pub fn saw_event(&self) -> bool {
         self.saw_event
@@ -127,11 +128,11 @@ impl Tap {
     /// The body ended as HTTP has it. An event that lacks only its blank line counts.
     pub fn on_end(&mut self) -> TapEnd {
         let Kind::Stream(stream) = &mut self.kind else { return TapEnd::Complete };
-        let (splitter, follow) = &mut **stream;
-        splitter.finish(&mut |event| {
+        let (frames, follow) = &mut **stream;
+        frames.finish(&mut |event| {
             follow.on_event(&event, 0);
         });
-        if follow.has_finished() { TapEnd::Complete } else { TapEnd::Truncated }
+        if follow.has_finished() && frames.may_end() { TapEnd::Complete } else { TapEnd::Truncated }
     }
 
     /// Whether a frame put here would become part of an event that has no end yet: two LF come first then. Also
@@ -143,8 +144,16 @@ impl Tap {
         }
     }
 
-    /// Whether it is a stream, so that a closing frame means something.
+    /// Whether it is a stream: its end is told by an event.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_))
+    }
+
+    /// Whether a closing frame means something to who reads it; else a cut can only be shown by aborting.
+    pub fn takes_frame(&self) -> bool {
+        match &self.kind {
+            Kind::Stream(stream) => stream.0.takes_frame(),
+            Kind::Whole => false,
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! What the gate and the tap do with the streams and bodies that upstreams really send.
 
+mod anthropic;
 mod cases;
 mod committed;
+mod gemini;
+mod responses;
 mod splits;
 
 use common::class::FailureClass as F;

@@ -17,7 +17,7 @@ use common::pb::fleet as pb;
 use super::{Chain, Entry, Route, Table};
 use crate::channel::breaker::Policy;
 use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
-use crate::dialect::{Rules, rules};
+use crate::dialect::operation;
 use crate::gate::Until;
 use crate::metrics::Metrics;
 use crate::upstream::client::Way;
@@ -62,8 +62,8 @@ struct Builder<'a> {
 
 struct BuiltChannel {
     channel: Arc<Channel>,
-    base_url: String,
-    query: String,
+    base_url: Arc<str>,
+    query: Arc<str>,
     tls_ca_file: Option<PathBuf>,
 }
 
@@ -132,6 +132,7 @@ impl Builder<'_> {
             return None;
         }
         let fingerprint = credential.fingerprint();
+        let encode = |text: &str| operation::encoded(text).replace('/', "%2F");
         let query = channel.query.iter().map(|f| format!("{}={}", encode(&f.name), encode(&f.value)));
         let query = query.collect::<Vec<_>>().join("&");
         let identity = Identity {
@@ -155,7 +156,7 @@ impl Builder<'_> {
         }
         let metrics = self.metrics.channel(id.as_str());
         let channel = Arc::new(Channel { id, breaker, headers, credential, state, metrics });
-        Some(BuiltChannel { channel, base_url, query, tls_ca_file })
+        Some(BuiltChannel { channel, base_url: base_url.into(), query: query.into(), tls_ca_file })
     }
 
     fn breaker(&mut self, path: &str, breaker: Option<&pb::Breaker>) -> Policy {
@@ -200,8 +201,8 @@ impl Builder<'_> {
                     Err(unknown) => self.violation(&format!("{path}.dialect"), unknown.to_string()),
                     Ok(dialect) => {
                         // A dialect that this version does not serve is another version's to walk.
-                        if let Some(rules) = rules(dialect) {
-                            let routes = self.routes(&path, &name, rules, &chain.routes, channels);
+                        if operation::is_served(dialect) {
+                            let routes = self.routes(&path, &name, dialect, &chain.routes, channels);
                             chains.push(Chain { dialect, routes });
                         }
                     }
@@ -218,7 +219,7 @@ impl Builder<'_> {
         &mut self,
         path: &str,
         model: &Model,
-        rules: &Rules,
+        dialect: Dialect,
         routes: &[pb::Route],
         channels: &BTreeMap<ChannelId, BuiltChannel>,
     ) -> Vec<Route> {
@@ -229,7 +230,7 @@ impl Builder<'_> {
         for (index, route) in routes.iter().enumerate() {
             let path = format!("{path}.routes[{index}]");
             match channels.get(route.channel.as_str()) {
-                Some(channel) => built.extend(self.route(&path, model, rules, route, channel)),
+                Some(channel) => built.extend(self.route(&path, model, dialect, route, channel)),
                 // A channel that is there but faulty was reported already.
                 None if self.violations.is_empty() => {
                     self.violation(
@@ -247,7 +248,7 @@ impl Builder<'_> {
         &mut self,
         path: &str,
         model: &Model,
-        rules: &Rules,
+        dialect: Dialect,
         route: &pb::Route,
         on: &BuiltChannel,
     ) -> Option<Route> {
@@ -266,21 +267,17 @@ impl Builder<'_> {
                 return None;
             }
         };
-        let query = if on.query.is_empty() { String::new() } else { format!("?{}", on.query) };
-        let Ok(uri) = format!("{}{}{query}", on.base_url, rules.upstream_path).parse() else {
-            self.violation(path, "base_url and query of the channel do not make an address");
-            return None;
-        };
         let way = Way {
             tls_ca_file: on.tls_ca_file.clone(),
             connect_timeout: Duration::from_millis(timeouts.connect_ms),
         };
         let client = self.client(path, &way)?;
-        let kept = self.kept_route_state(model, rules.dialect, route, &on.channel);
+        let kept = self.kept_route_state(model, dialect, route, &on.channel);
         Some(Route {
             channel: on.channel.clone(),
             upstream_model: route.upstream_model.clone(),
-            uri,
+            base_url: on.base_url.clone(),
+            query: on.query.clone(),
             client,
             gate_timeout: Duration::from_millis(gate.timeout_ms),
             gate_until,
@@ -314,16 +311,4 @@ impl Builder<'_> {
         })?;
         Some(same.state.clone())
     }
-}
-
-/// Percent-encodes all but the unreserved characters of RFC 3986.
-fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }

@@ -264,9 +264,13 @@ pub struct Node {
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 pub fn snapshot(revision: u64, channels: usize) -> pb::Snapshot {
+    snapshot_speaking("openai-chat", revision, channels)
+}
+
+pub fn snapshot_speaking(dialect: &str, revision: u64, channels: usize) -> pb::Snapshot {
     let channel = |name: &&str| pb::Channel {
         id: (*name).to_owned(),
-        dialects: vec!["openai-chat".into()],
+        dialects: vec![dialect.into()],
         base_url: format!("http://{name}/v1"),
         breaker: Some(pb::Breaker { failures: 3, window_ms: 300_000, cooldown_ms: 60_000 }),
         ..Default::default()
@@ -284,7 +288,7 @@ pub fn snapshot(revision: u64, channels: usize) -> pb::Snapshot {
         models: vec![pb::Model {
             name: "m".into(),
             chains: vec![pb::Chain {
-                dialect: "openai-chat".into(),
+                dialect: dialect.into(),
                 routes: NAMES[..channels].iter().map(route).collect(),
             }],
         }],
@@ -293,8 +297,13 @@ pub fn snapshot(revision: u64, channels: usize) -> pb::Snapshot {
 
 impl Node {
     pub fn new(channels: usize) -> Self {
+        Node::speaking("openai-chat", channels)
+    }
+
+    /// The same for channels that speak another dialect.
+    pub fn speaking(dialect: &str, channels: usize) -> Self {
         let node = Node::bare();
-        node.install(&snapshot(1, channels));
+        node.install(&snapshot_speaking(dialect, 1, channels));
         let keys = vec![pb::ClientKey { id: "k".into(), sha256: sha2::Sha256::digest(KEY).to_vec() }];
         let keys = Keys::build(&pb::KeySet { version: 1, keys_exist: true, keys }).unwrap();
         node.gateway.keys.store(Arc::new(keys));
@@ -417,7 +426,11 @@ pub fn chat(stream: bool) -> Request<Full<Bytes>> {
 }
 
 pub fn with_body(body: &str) -> Request<Full<Bytes>> {
-    Request::post("/v1/chat/completions")
+    post_json("/v1/chat/completions", body)
+}
+
+pub fn post_json(path: &str, body: &str) -> Request<Full<Bytes>> {
+    Request::post(path)
         .header("host", "node")
         .header("authorization", format!("Bearer {KEY}"))
         .header("content-type", "application/json")

@@ -95,6 +95,8 @@ fn exactly(status: Option<u16>, parts: &Parts) -> Option<(F, Reason)> {
     }
     names(parts).find_map(|name| match word(name) {
         Some(Word::Exact(F::BadRequest, Reason::TooLarge)) if status == Some(413) => None,
+        // Not the model is missing, but what the request names by id.
+        Some(Word::Exact(F::Misconfigured, _)) if status == Some(404) && is_about_another_param(parts) => None,
         Some(Word::Exact(class, reason)) => Some((class, reason)),
         Some(Word::General(_)) | None => None,
     })
@@ -119,9 +121,7 @@ fn by_status(status: u16, parts: &Parts) -> (F, Reason) {
         // take the route away from everybody.
         403 if *parts == Parts::default() => return (F::BadRequest, Reason::Unshaped),
         // What the request names by id is missing there, not the model.
-        404 if parts.param.as_deref().is_some_and(|param| param != "model") => {
-            return (F::BadRequest, Reason::Unshaped);
-        }
+        404 if is_about_another_param(parts) => return (F::BadRequest, Reason::Unshaped),
         403 | 404 | 405 | 407 | 410 | 426 => F::Misconfigured,
         408 | 504 | 524 => F::Timeout,
         409 | 421 | 425 => F::Transient,
@@ -133,6 +133,10 @@ fn by_status(status: u16, parts: &Parts) -> (F, Reason) {
         _ => shared(parts).unwrap_or(F::UpstreamError),
     };
     (class, Reason::Plain)
+}
+
+fn is_about_another_param(parts: &Parts) -> bool {
+    parts.param.as_deref().is_some_and(|param| param != "model")
 }
 
 /// A name that says that the upstream has too much to do, under a status that does not.

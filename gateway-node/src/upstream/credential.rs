@@ -1,6 +1,6 @@
 //! A channel's credential: from `env:NAME` or `file:PATH` to a header value that is never printed.
 
-use http::HeaderValue;
+use http::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
 /// Why a credential could not be had on this node.
@@ -46,19 +46,31 @@ impl Showing {
         }
     }
 
-    /// The value of `authorization`, if there is one.
-    pub fn header(&self) -> Option<HeaderValue> {
+    /// The header that shows it, if there is one.
+    pub fn header(&self, auth: Auth) -> Option<(HeaderName, HeaderValue)> {
         match self {
-            Showing::Credential(credential) => Some(credential.header.clone()),
+            Showing::Credential(credential) => Some(credential.header(auth)),
             Showing::Nothing | Showing::Missing => None,
         }
     }
 }
 
+/// Where an upstream looks for a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Auth {
+    /// `authorization: Bearer …`
+    Bearer,
+    /// `x-api-key: …`, as Anthropic has it.
+    XApiKey,
+    /// `x-goog-api-key: …`, as Google has it.
+    XGoogApiKey,
+}
+
 /// A resolved credential.
 #[derive(Clone)]
 pub struct Credential {
-    header: HeaderValue,
+    bearer: HeaderValue,
+    plain: HeaderValue,
     fingerprint: [u8; 32],
 }
 
@@ -82,18 +94,34 @@ impl Credential {
                 .map_err(|source| CredentialFault::Unreadable { path: path.to_owned(), source })?,
             _ => return Err(CredentialFault::UnknownKind),
         };
-        Credential::bearer(secret.trim())
+        Credential::of(secret.trim())
             .map(Showing::Credential)
             .ok_or_else(|| CredentialFault::Unusable(reference.to_owned()))
     }
 
-    fn bearer(secret: &str) -> Option<Credential> {
+    fn of(secret: &str) -> Option<Credential> {
         if secret.is_empty() {
             return None;
         }
-        let mut header = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
-        header.set_sensitive(true);
-        Some(Credential { header, fingerprint: Sha256::digest(secret).into() })
+        let sensitive = |text: &str| {
+            let mut value = HeaderValue::from_str(text).ok()?;
+            value.set_sensitive(true);
+            Some(value)
+        };
+        Some(Credential {
+            bearer: sensitive(&format!("Bearer {secret}"))?,
+            plain: sensitive(secret)?,
+            fingerprint: Sha256::digest(secret).into(),
+        })
+    }
+
+    fn header(&self, auth: Auth) -> (HeaderName, HeaderValue) {
+        let named = |name| (HeaderName::from_static(name), self.plain.clone());
+        match auth {
+            Auth::Bearer => (header::AUTHORIZATION, self.bearer.clone()),
+            Auth::XApiKey => named("x-api-key"),
+            Auth::XGoogApiKey => named("x-goog-api-key"),
+        }
     }
 }
 
@@ -103,8 +131,8 @@ mod tests {
 
     #[test]
     fn br_116_a_credential_is_never_printed() {
-        let credential = Credential::bearer("sk-secret-value").unwrap();
-        let shown = format!("{credential:?} {:?}", Showing::Credential(credential.clone()).header());
+        let credential = Credential::of("sk-secret-value").unwrap();
+        let shown = format!("{credential:?} {:?}", Showing::Credential(credential.clone()).header(Auth::XApiKey));
         assert!(!shown.contains("secret-value"), "{shown}");
     }
 
@@ -118,9 +146,11 @@ mod tests {
         assert!(Credential::resolve(&reference).unwrap_err().to_string().contains("empty"));
         std::fs::write(&path, "sk-1\n").unwrap();
         let credential = Credential::resolve(&reference).unwrap();
-        assert_eq!(credential.header().unwrap(), "Bearer sk-1");
+        let shown = |auth| credential.header(auth).map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        assert_eq!(shown(Auth::Bearer).unwrap(), "authorization: Bearer sk-1");
+        assert_eq!(shown(Auth::XGoogApiKey).unwrap(), "x-goog-api-key: sk-1");
         let missing = Credential::resolve("env:SLUICE_TEST_NO_SUCH").unwrap_err().to_string();
         assert!(missing.contains("SLUICE_TEST_NO_SUCH"), "{missing}");
-        assert!(Credential::resolve("").unwrap().header().is_none());
+        assert!(Credential::resolve("").unwrap().header(Auth::Bearer).is_none());
     }
 }

@@ -23,6 +23,7 @@ const NEVER_UP: &[&str] = &[
     "x-api-key",
     "api-key",
     "x-goog-api-key",
+    "x-goog-user-project",
     "cookie",
     "accept-encoding",
     "expect",
@@ -54,7 +55,7 @@ const NEVER_DOWN: &[&str] = &[
     "x-client-request-id",
     "date",
 ];
-const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "cf-", "access-control-"];
+const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "anthropic-", "cf-", "access-control-"];
 /// Every vendor writes its limits and its organisations with a prefix of its own.
 const NEVER_DOWN_PARTS: &[&str] = &["ratelimit", "rate-limit", "retry-after", "organization"];
 
@@ -85,16 +86,25 @@ fn filtered(from: &HeaderMap, is_private: impl Fn(&HeaderName) -> bool) -> Heade
     to
 }
 
-/// The headers of the upstream request: the caller's without what is the caller's alone, the
-/// channel's own, and its credential. A caller's credential never passes, whatever the channel has.
-pub fn upward(caller: &HeaderMap, channel: &HeaderMap, credential: Option<HeaderValue>) -> HeaderMap {
+/// The headers of the upstream request: the caller's without what is the caller's alone, what the
+/// dialect wants besides, the channel's own, and its credential. A caller's credential never passes,
+/// whatever the channel has.
+pub fn upward(
+    caller: &HeaderMap,
+    defaults: &[(&'static str, &'static str)],
+    channel: &HeaderMap,
+    credential: Option<(HeaderName, HeaderValue)>,
+) -> HeaderMap {
     let mut headers = filtered(caller, |name| is_named(name, NEVER_UP, NEVER_UP_PREFIXES));
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, value) in defaults {
+        headers.entry(*name).or_insert(HeaderValue::from_static(value));
+    }
     for (name, value) in channel {
         headers.insert(name.clone(), value.clone());
     }
-    if let Some(credential) = credential {
-        headers.insert(header::AUTHORIZATION, credential);
+    if let Some((name, value)) = credential {
+        headers.insert(name, value);
     }
     headers
 }
@@ -129,11 +139,17 @@ mod tests {
             ("x-sluice-gate", "complete"),
             ("x-forwarded-for", "10.0.0.1"),
         ]);
-        let up = upward(&caller, &HeaderMap::new(), None);
+        let up = upward(&caller, &[], &HeaderMap::new(), None);
         assert_eq!(up, headers(&[("user-agent", "app"), ("accept-encoding", "identity")]));
-        let up = upward(&caller, &headers(&[("x-org", "us")]), Some(HeaderValue::from_static("Bearer ours")));
+        let up = upward(
+            &caller,
+            &[("user-agent", "ours"), ("x-version", "1")],
+            &headers(&[("x-org", "us")]),
+            Some((header::AUTHORIZATION, HeaderValue::from_static("Bearer ours"))),
+        );
         assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
         assert_eq!(up.get("x-org").unwrap(), "us");
+        assert_eq!((&up["user-agent"], &up["x-version"]), (&HeaderValue::from_static("app"), &HeaderValue::from_static("1")));
     }
 
     #[test]
@@ -145,7 +161,7 @@ mod tests {
             ("x-mine", "1"),
             ("content-type", "application/json"),
         ]);
-        let up = upward(&caller, &HeaderMap::new(), None);
+        let up = upward(&caller, &[], &HeaderMap::new(), None);
         assert_eq!(up, headers(&[("content-type", "application/json"), ("accept-encoding", "identity")]));
     }
 
@@ -162,6 +178,7 @@ mod tests {
             ("x-ratelimitbysize-remaining-minute", "1"),
             ("ratelimit-policy", "60;w=60"),
             ("x-ms-retry-after-ms", "100"),
+            ("anthropic-ratelimit-tokens-remaining", "1"),
             ("cf-ray", "1"),
             ("x-request-id", "theirs"),
             ("openai-processing-ms", "12"),

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -19,7 +19,8 @@ use common::class::FailureClass;
 use common::clock::Clock;
 use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_MAX};
 
-use crate::dialect::{Rules, splice};
+use crate::dialect::operation::Operation;
+use crate::dialect::splice;
 use crate::fault::Fault;
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
@@ -39,8 +40,10 @@ pub struct Outgoing<'a> {
     pub is_stream: bool,
     /// What the gate waits for, where the caller says so.
     pub until: Option<Until>,
-    /// How the dialect is judged.
-    pub rules: &'static Rules,
+    /// What is asked for, and how the answer is judged.
+    pub operation: &'static Operation,
+    /// The caller's own query, as far as it goes up.
+    pub query: Option<&'a str>,
 }
 
 /// A decisive answer. Nothing of it has reached the caller yet.
@@ -62,8 +65,13 @@ pub async fn attempt(
     clock: &Clock,
     started: Instant,
 ) -> Result<Answer, Fault> {
+    let rules = outgoing.operation.rules;
+    // A name or query that no address can hold is the catalog's fault, or the caller's; no upstream's.
+    let uri = route
+        .uri(outgoing.operation, outgoing.query)
+        .map_err(|_| Fault::of(FailureClass::Misconfigured))?;
     let deadline = started + route.headers_timeout;
-    let upstream = timeout_at(deadline, send(route, outgoing))
+    let upstream = timeout_at(deadline, send(route, uri, outgoing))
         .await
         .map_err(|_| Fault::of(FailureClass::Timeout))?
         .map_err(|fault| {
@@ -75,7 +83,7 @@ pub async fn attempt(
     let (parts, body) = upstream.into_parts();
     if !parts.status.is_success() {
         let body = error_body(body).await;
-        return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), outgoing.rules));
+        return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), rules));
     }
     if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -86,7 +94,8 @@ pub async fn attempt(
     }
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let until = outgoing.until.unwrap_or(route.gate_until);
-    let gate = Gate::new(outgoing.rules, outgoing.is_stream, content_type, until);
+    let gate = Gate::new(rules, outgoing.is_stream, content_type, until);
+    let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
     match held {
@@ -101,14 +110,16 @@ pub async fn attempt(
     }
 }
 
-async fn send(route: &Route, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
+async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
     let body = splice::splice(outgoing.body, outgoing.model_spans, &route.upstream_model, outgoing.model);
+    let rules = outgoing.operation.rules;
+    let credential = route.channel.credential.header(rules.auth);
     let request = || {
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = route.uri.clone();
+        *request.uri_mut() = uri.clone();
         *request.headers_mut() =
-            headers::upward(outgoing.headers, &route.channel.headers, route.channel.credential.header());
+            headers::upward(outgoing.headers, rules.headers, &route.channel.headers, credential.clone());
         request
     };
     let sent_at = Instant::now();

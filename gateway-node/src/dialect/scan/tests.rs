@@ -150,3 +150,20 @@ proptest! {
         let _ = scan(&body);
     }
 }
+
+#[test]
+fn a_body_without_a_model_can_be_given_one_and_any_other_stays_as_it_is() {
+    for (body, expected) in [
+        (r#" {"input":"x"}"#, r#" {"model":"d\"","input":"x"}"#),
+        ("{ }", r#"{"model":"d\"" }"#),
+        (r#"{"model":"m"}"#, r#"{"model":"m"}"#),
+        (r#"{"model":1}"#, r#"{"model":1}"#),
+        (r#"{"input":"#, r#"{"input":"#),
+        ("[]", "[]"),
+        ("", ""),
+    ] {
+        assert_eq!(naming(&Bytes::from_static(body.as_bytes()), "d\""), expected, "{body}");
+    }
+    let named = naming(&Bytes::from_static(b"{\"input\":\"x\"}"), "d");
+    assert_eq!(scan(&named).unwrap().model, "d");
+}

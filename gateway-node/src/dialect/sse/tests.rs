@@ -113,7 +113,7 @@ fn a_stream_is_mid_event_from_the_first_byte_of_a_line_to_the_blank_one() {
 fn an_event_above_the_limit_is_skipped_without_being_stored() {
     let large = [b"event: x\ndata: ", "y".repeat(3 * GATE_EVENT_BYTES_MAX).as_bytes(), b"\n\n"].concat();
     let stream = [&b"data: a\n\n"[..], &large, b"data: b\n\n"].concat();
-    let expected = vec![event("a"), (None, Vec::new(), true), event("b")];
+    let expected = vec![event("a"), (Some(b"x".to_vec()), Vec::new(), true), event("b")];
     for size in [1000, 4096, GATE_EVENT_BYTES_MAX, stream.len()] {
         assert_eq!(split(stream.chunks(size)).0, expected, "chunks of {size}");
     }
@@ -137,6 +137,29 @@ fn the_largest_event_that_is_kept_has_exactly_the_limit() {
             let (seen, _) = split([&bytes.as_bytes()[..cut], &bytes.as_bytes()[cut..]]);
             assert_eq!(seen.len(), 1);
             assert_eq!(seen[0].2, is_opaque, "{size} bytes, cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn an_event_that_is_not_kept_still_has_the_name_in_front_of_it_however_it_is_cut() {
+    let data = format!("data: {}\n", "z".repeat(GATE_EVENT_BYTES_MAX));
+    for (what, bytes, name) in [
+        ("in front", format!("event: last\n{data}\n"), Some(b"last".to_vec())),
+        ("behind", format!("{data}event: last\n\n"), None),
+        ("both", format!("event: first\n{data}event: last\n\n"), Some(b"first".to_vec())),
+        ("of the one before", format!("event: other\ndata: x\n\n{data}\n"), None),
+    ] {
+        let bytes = bytes.as_bytes();
+        let around = [1, 5, 11, 12, 13, 20, 30, 100, GATE_EVENT_BYTES_MAX, bytes.len() - 3, bytes.len() - 1];
+        for cut in around.into_iter().chain([bytes.len()]) {
+            for chunk in [bytes.len(), 1000] {
+                let chunks = bytes[..cut].chunks(chunk).chain(bytes[cut..].chunks(chunk));
+                let (seen, _) = split(chunks);
+                let last = seen.last().unwrap();
+                assert_eq!((&last.0, last.2), (&name, true), "{what}, cut at {cut}, {chunk}");
+                assert!(last.1.is_empty());
+            }
         }
     }
 }

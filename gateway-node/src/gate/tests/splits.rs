@@ -81,7 +81,7 @@ fn br_102_every_cut_in_two_and_three_gives_the_same_verdict_and_bytes() {
 
 /// An answer that is replaced ends with its failing frame; whether the LF of its last CRLF came with the same read
 /// makes no difference to anyone.
-fn assert_same(seen: &Seen, expected: &Seen, what: &str) {
+pub(super) fn assert_same(seen: &Seen, expected: &Seen, what: &str) {
     match (seen, expected) {
         (Seen::Sent(a, left, How::Cut), Seen::Sent(b, right, How::Cut)) => {
             let trim = |bytes: &[u8]| {

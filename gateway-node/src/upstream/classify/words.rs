@@ -53,6 +53,8 @@ pub(super) fn word(name: &str) -> Option<Word> {
         | "invalid_prompt"
         | "responsibleaipolicyviolation"
         | "data_inspection_failed"
+        | "image_content_policy_violation"
+        | "moderation_blocked"
         | "refusal" => Exact(F::BadRequest, Reason::ContentPolicy),
 
         "invalid_api_key"
@@ -146,7 +148,14 @@ pub(super) fn word(name: &str) -> Option<Word> {
         | "unprocessable_entity"
         | "unprocessableentityerror"
         | "string_too_long"
-        | "out_of_range" => General(F::BadRequest),
+        | "out_of_range"
+        | "image_too_large"
+        | "image_too_small"
+        | "image_file_too_large"
+        | "image_parse_error"
+        | "image_file_not_found"
+        | "empty_image_file"
+        | "failed_to_download_image" => General(F::BadRequest),
 
         other if other.starts_with("throttling") => General(F::RateLimited),
         other if ["invalid_", "unsupported_", "missing_"].iter().any(|start| other.starts_with(start)) => {

@@ -1,0 +1,431 @@
+//! What callers may ask for: which path is which operation, and what of it the path says. Pure.
+//! A further operation is one more row of [`OPERATIONS`].
+
+use std::borrow::Cow;
+
+use common::dialect::Dialect;
+use http::{HeaderMap, Method};
+
+use super::{
+    Rules, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images,
+    openai_responses, query,
+};
+
+/// One thing that a dialect can be asked for, the same on every channel that speaks it.
+#[derive(Debug)]
+pub struct Operation {
+    /// Which chain of the model is walked.
+    pub dialect: Dialect,
+    /// How what comes back is judged, and errors are said.
+    pub rules: &'static Rules,
+    /// Where the request says which model it wants, and whether it wants a stream.
+    pub input: Input,
+    /// Where callers find it, behind the API's prefix; `{model}` stands for the model's name.
+    path: &'static str,
+    /// Which prefixes callers may put in front, the usual one first.
+    prefixes: &'static [&'static str],
+    /// Appended to the `base_url` of a channel; `{model}` stands for the upstream's name of the model.
+    upstream_path: &'static str,
+}
+
+/// Where the request says what it wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// `model` and `stream` in a JSON body.
+    Json,
+    /// The same, and a body that names no model means this one.
+    JsonOr(&'static str),
+    /// As `Json`, of the Responses API: what only one channel has stored is refused.
+    Responses,
+    /// The model in the path; the path also says whether the answer is a stream.
+    Path {
+        /// Whether it is.
+        streams: bool,
+    },
+}
+
+/// What a path asks for.
+#[derive(Debug)]
+pub enum Asked<'a> {
+    /// An operation, of the model in the path where it stands there.
+    Operation(&'static Operation, Option<Cow<'a, str>>),
+    /// The list of models.
+    Models,
+    /// One entry of the list.
+    Model(Cow<'a, str>),
+    /// The list of models as Google has it.
+    GoogleModels,
+    /// One entry of that.
+    GoogleModel(Cow<'a, str>),
+    /// Something that there is, by another method: the one that it takes.
+    OtherMethod(&'static str),
+    /// Nothing that there is.
+    Nothing,
+    /// Something that this version does not do; the text says what.
+    NotServed(&'static str),
+}
+
+const OPENAI: &[&str] = &["/v1"];
+/// Google has what speaks as OpenAI does under a prefix of its own.
+const OPENAI_AND_GOOGLE: &[&str] = &["/v1", GOOGLE_OPENAI];
+const GOOGLE_OPENAI: &str = "/v1beta/openai";
+const GOOGLE: &[&str] = &["/v1beta", "/v1", ""];
+const ANTHROPIC: &[&str] = &["/v1"];
+const RERANK: &[&str] = &["/v1", "/v2"];
+
+const OPERATIONS: &[Operation] = &[
+    Operation {
+        dialect: Dialect::OpenaiChat,
+        rules: &openai_chat::RULES,
+        input: Input::Json,
+        path: "/chat/completions",
+        prefixes: OPENAI_AND_GOOGLE,
+        upstream_path: "/chat/completions",
+    },
+    Operation {
+        dialect: Dialect::AnthropicMessages,
+        rules: &anthropic_messages::RULES,
+        input: Input::Json,
+        path: "/messages",
+        prefixes: ANTHROPIC,
+        upstream_path: "/messages",
+    },
+    Operation {
+        dialect: Dialect::AnthropicMessages,
+        rules: &anthropic_messages::COUNT_TOKENS,
+        input: Input::Json,
+        path: "/messages/count_tokens",
+        prefixes: ANTHROPIC,
+        upstream_path: "/messages/count_tokens",
+    },
+    google(&gemini::RULES, false, "/models/{model}:generateContent"),
+    google(&gemini::RULES, true, "/models/{model}:streamGenerateContent"),
+    google(&gemini::EMBEDDINGS, false, "/models/{model}:embedContent"),
+    google(&gemini::EMBEDDINGS, false, "/models/{model}:batchEmbedContents"),
+    google(&gemini::COUNTS, false, "/models/{model}:countTokens"),
+    Operation {
+        dialect: Dialect::OpenaiResponses,
+        rules: &openai_responses::RULES,
+        input: Input::Responses,
+        path: "/responses",
+        prefixes: OPENAI,
+        upstream_path: "/responses",
+    },
+    Operation {
+        dialect: Dialect::OpenaiCompletions,
+        rules: &openai_completions::RULES,
+        input: Input::Json,
+        path: "/completions",
+        prefixes: OPENAI,
+        upstream_path: "/completions",
+    },
+    Operation {
+        dialect: Dialect::OpenaiEmbeddings,
+        rules: &json_answer::EMBEDDINGS,
+        input: Input::Json,
+        path: "/embeddings",
+        prefixes: OPENAI_AND_GOOGLE,
+        upstream_path: "/embeddings",
+    },
+    Operation {
+        dialect: Dialect::OpenaiModerations,
+        rules: &json_answer::MODERATIONS,
+        input: Input::JsonOr("omni-moderation-latest"),
+        path: "/moderations",
+        prefixes: OPENAI,
+        upstream_path: "/moderations",
+    },
+    Operation {
+        dialect: Dialect::OpenaiImages,
+        rules: &openai_images::RULES,
+        input: Input::Json,
+        path: "/images/generations",
+        prefixes: OPENAI,
+        upstream_path: "/images/generations",
+    },
+    Operation {
+        dialect: Dialect::Rerank,
+        rules: &json_answer::RERANK,
+        input: Input::Json,
+        path: "/rerank",
+        prefixes: RERANK,
+        upstream_path: "/rerank",
+    },
+];
+
+const fn google(rules: &'static Rules, streams: bool, path: &'static str) -> Operation {
+    let input = Input::Path { streams };
+    Operation { dialect: Dialect::Gemini, rules, input, path, prefixes: GOOGLE, upstream_path: path }
+}
+
+/// Finds what a method and path ask for.
+pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let found = OPERATIONS.iter().find_map(|operation| Some((operation, operation.matches(path)?)));
+    if let Some((operation, model)) = found {
+        return if method == Method::POST {
+            Asked::Operation(operation, model)
+        } else {
+            Asked::OtherMethod("POST")
+        };
+    }
+    if path.strip_prefix("/v1/responses/").is_some_and(|id| !id.is_empty()) {
+        return Asked::NotServed(openai_responses::NOT_STORED);
+    }
+    let is_googles = path.starts_with("/v1beta/models");
+    // What stands behind a colon is an operation there, and none that there is.
+    let list = ["/v1/models", "/v1beta/openai/models", "/v1beta/models"]
+        .into_iter()
+        .filter(|_| !(is_googles && path.contains(':')))
+        .find_map(|list| path.strip_prefix(list));
+    match list {
+        Some("") if method == Method::GET => {
+            if is_googles {
+                Asked::GoogleModels
+            } else {
+                Asked::Models
+            }
+        }
+        Some(name) if name.starts_with('/') && name.len() > 1 && method == Method::GET => {
+            let name = decoded(&name[1..]);
+            if is_googles { Asked::GoogleModel(name) } else { Asked::Model(name) }
+        }
+        Some(name) if name.is_empty() || name.starts_with('/') => Asked::OtherMethod("GET"),
+        _ => Asked::Nothing,
+    }
+}
+
+/// Whether this version serves a dialect.
+pub fn is_served(dialect: Dialect) -> bool {
+    OPERATIONS.iter().any(|operation| operation.dialect == dialect)
+}
+
+/// Whose error shape a path speaks, also where there is nothing. Where SDKs of several dialects come, their headers
+/// tell them apart.
+pub fn shape(path: &str, headers: &HeaderMap) -> &'static Rules {
+    let is_below =
+        |start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_below("/v1/messages") || (is_below("/v1/models") && is_anthropics(headers)) {
+        return &anthropic_messages::RULES;
+    }
+    let is_googles_own = is_below("/v1beta") && !is_below(GOOGLE_OPENAI);
+    let is_operation = || {
+        let mut operations = OPERATIONS.iter().filter(|operation| operation.dialect == Dialect::Gemini);
+        operations.any(|operation| operation.matches(path).is_some())
+    };
+    if is_googles_own || (is_below("/v1/models") && is_googles(headers)) || is_operation() {
+        return &gemini::RULES;
+    }
+    &openai_chat::RULES
+}
+
+/// Whether an SDK of Google sent it.
+pub fn is_googles(headers: &HeaderMap) -> bool {
+    headers.contains_key("x-goog-api-client")
+}
+
+/// Whether an SDK of Anthropic sent it.
+pub fn is_anthropics(headers: &HeaderMap) -> bool {
+    headers.contains_key("anthropic-version")
+}
+
+impl Operation {
+    /// What of a caller's query goes up; the text of a refusal where it asks for what is not done here.
+    pub fn upward_query(&self, query: Option<&str>) -> Result<Option<String>, &'static str> {
+        let names: &[&str] = match (self.dialect, self.input) {
+            (Dialect::Gemini, Input::Path { streams: true }) => {
+                &["alt", "$alt", "prettyPrint", "$prettyPrint"]
+            }
+            (Dialect::Gemini, _) => &["prettyPrint", "$prettyPrint"],
+            (Dialect::AnthropicMessages, _) => &["beta"],
+            _ => &[],
+        };
+        let alt = query::value(query, "alt").or_else(|| query::value(query, "$alt"));
+        if self.dialect == Dialect::Gemini
+            && alt.is_some_and(|alt| !matches!(alt.as_ref(), "" | "sse" | "json"))
+        {
+            return Err("the query parameter \"alt\" takes \"sse\" or \"json\"");
+        }
+        Ok(query::upward(query, names))
+    }
+
+    /// Whether a stream may also come as one JSON array.
+    pub fn takes_arrays(&self) -> bool {
+        self.input == Input::Path { streams: true }
+    }
+
+    /// Whether callers may show their key in the query.
+    pub fn takes_key_in_query(&self) -> bool {
+        self.dialect == Dialect::Gemini
+    }
+
+    /// The path behind a channel's `base_url`.
+    pub fn upstream_path(&self, upstream_model: &str) -> Cow<'static, str> {
+        match self.upstream_path.split_once("{model}") {
+            None => Cow::Borrowed(self.upstream_path),
+            Some((before, after)) => Cow::Owned(format!("{before}{}{after}", encoded(upstream_model))),
+        }
+    }
+
+    /// The model in the path where it stands there; `None` where the path is another one.
+    fn matches<'a>(&self, path: &'a str) -> Option<Option<Cow<'a, str>>> {
+        self.prefixes.iter().find_map(|prefix| {
+            let rest = path.strip_prefix(prefix)?;
+            match self.path.split_once("{model}") {
+                None => (rest == self.path).then_some(None),
+                Some((before, after)) => {
+                    let model = rest.strip_prefix(before)?.strip_suffix(after)?;
+                    (!model.is_empty()).then(|| Some(decoded(model)))
+                }
+            }
+        })
+    }
+}
+
+/// Percent-decodes a part of a path or query; what is not valid is left as it is.
+pub fn decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let value = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        bytes.push(value.unwrap_or(*first));
+        rest = if value.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Percent-encodes all but the unreserved characters of RFC 3986 and the slash.
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                encoded.push(byte.into());
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, path: &str) -> String {
+        match find(&method.parse().unwrap(), path) {
+            Asked::Operation(operation, model) => {
+                format!("{} {}", operation.dialect, model.unwrap_or_default())
+            }
+            Asked::Models => "models".into(),
+            Asked::Model(name) => format!("model {name}"),
+            Asked::GoogleModels => "google models".into(),
+            Asked::GoogleModel(name) => format!("google model {name}"),
+            Asked::OtherMethod(_) => "method_not_allowed".into(),
+            Asked::Nothing => "not_found".into(),
+            Asked::NotServed(_) => "not served".into(),
+        }
+    }
+
+    #[test]
+    fn a_path_asks_for_one_thing_and_what_is_not_there_is_said() {
+        let table = [
+            ("POST", "/v1/chat/completions", "openai-chat "),
+            ("POST", "/v1/chat/completions/", "openai-chat "),
+            ("GET", "/v1/chat/completions", "method_not_allowed"),
+            ("POST", "/chat/completions", "not_found"),
+            ("POST", "/v1/messages", "anthropic-messages "),
+            ("POST", "/v1/messages/count_tokens", "anthropic-messages "),
+            ("GET", "/v1/messages", "method_not_allowed"),
+            ("POST", "/v1/messages/batches", "not_found"),
+            ("POST", "/v1/responses", "openai-responses "),
+            ("GET", "/v1/responses", "method_not_allowed"),
+            ("GET", "/v1/responses/resp_1", "not served"),
+            ("DELETE", "/v1/responses/resp_1", "not served"),
+            ("POST", "/v1/responses/resp_1/cancel", "not served"),
+            ("GET", "/v1/responses/resp_1/input_items", "not served"),
+            ("POST", "/v1/completions", "openai-completions "),
+            ("POST", "/v1/embeddings", "openai-embeddings "),
+            ("POST", "/v1/moderations", "openai-moderations "),
+            ("POST", "/v1/images/generations", "openai-images "),
+            ("POST", "/v1/rerank", "rerank "),
+            ("POST", "/v2/rerank", "rerank "),
+            ("POST", "/v2/embeddings", "not_found"),
+            ("GET", "/v1/models", "models"),
+            ("GET", "/v1/models/gpt-4o", "model gpt-4o"),
+            ("GET", "/v1/models/org/name%20x", "model org/name x"),
+            ("POST", "/v1/models", "method_not_allowed"),
+            ("GET", "/v1/modelsx", "not_found"),
+            ("GET", "/", "not_found"),
+            ("POST", "/v1beta/models/m:generateContent", "gemini m"),
+            ("POST", "/v1/models/org/m:8b:streamGenerateContent", "gemini org/m:8b"),
+            ("POST", "/models/m%3A8b:countTokens", "gemini m:8b"),
+            ("POST", "/v1beta/models/m:embedContent", "gemini m"),
+            ("POST", "/v1beta/models/m:batchEmbedContents/", "gemini m"),
+            ("GET", "/v1beta/models/m:generateContent", "method_not_allowed"),
+            ("POST", "/v1beta/models/m:predict", "not_found"),
+            ("POST", "/v1beta/models/:generateContent", "not_found"),
+            ("POST", "/v1alpha/models/m:generateContent", "not_found"),
+            ("GET", "/v1beta/models", "google models"),
+            ("GET", "/v1beta/models/m", "google model m"),
+            ("POST", "/v1beta/models/m", "method_not_allowed"),
+            ("POST", "/v1beta/openai/chat/completions", "openai-chat "),
+            ("GET", "/v1beta/openai/models", "models"),
+            ("GET", "/v1beta/openai/models/m", "model m"),
+            ("POST", "/v1beta/chat/completions", "not_found"),
+        ];
+        for (method, path, expected) in table {
+            assert_eq!(asked(method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn googles_paths_say_errors_as_google_does() {
+        let none = HeaderMap::new();
+        let googles = HeaderMap::from_iter([("x-goog-api-client".parse().unwrap(), "x".parse().unwrap())]);
+        let is_googles =
+            |path, headers| std::ptr::fn_addr_eq(shape(path, headers).error_body, gemini::RULES.error_body);
+        for path in [
+            "/v1beta/models/m:generateContent",
+            "/models/m:countTokens",
+            "/v1/models/m:embedContent",
+            "/v1beta/models",
+            "/v1beta/nothing",
+        ] {
+            assert!(is_googles(path, &none), "{path}");
+        }
+        for path in ["/v1beta/openai/chat/completions", "/v1beta/openai/nothing", "/v1/models/m", "/v1betas"]
+        {
+            assert!(!is_googles(path, &none), "{path}");
+        }
+        assert!(is_googles("/v1/models", &googles) && !is_googles("/v1/chat/completions", &googles));
+    }
+
+    #[test]
+    fn the_upstreams_name_stands_in_the_upstreams_path() {
+        let Asked::Operation(operation, _) = find(&Method::POST, "/models/m:generateContent") else {
+            panic!("no operation");
+        };
+        assert_eq!(operation.upstream_path("org/a b:c"), "/models/org/a%20b%3Ac:generateContent");
+    }
+
+    #[test]
+    fn errors_are_said_as_the_path_or_the_sdk_reads_them() {
+        let anthropics = HeaderMap::from_iter([("anthropic-version".parse().unwrap(), "x".parse().unwrap())]);
+        let is_anthropics = |path, headers| shape(path, headers).headers == anthropic_messages::RULES.headers;
+        let none = HeaderMap::new();
+        for path in ["/v1/messages", "/v1/messages/", "/v1/messages/count_tokens", "/v1/messages/batches"] {
+            assert!(is_anthropics(path, &none), "{path}");
+        }
+        for path in ["/v1/models", "/v1/models/m"] {
+            assert!(is_anthropics(path, &anthropics) && !is_anthropics(path, &none), "{path}");
+        }
+        for path in ["/v1/chat/completions", "/v1/messagesx", "/"] {
+            assert!(!is_anthropics(path, &anthropics), "{path}");
+        }
+    }
+}
