@@ -2,8 +2,8 @@
 //! that runs one scenario and says what it saw.
 
 use anyhow::{Context as _, ensure};
-use harness::caller::Caller;
-use harness::catalog::{Document, chain_of};
+use harness::caller::{Answer, Caller, chat_body};
+use harness::catalog::{Document, chain_in};
 use harness::fleet::Fleet;
 use harness::provider::Provider;
 use harness::provider::script::{Asked, healthy_text};
@@ -17,19 +17,66 @@ pub enum Language {
     Node,
 }
 
+/// Whose SDK it is, and what it calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Chat completions of OpenAI.
+    Chat,
+    /// Messages of Anthropic.
+    Messages,
+}
+
+impl Api {
+    fn dialect(self) -> &'static str {
+        match self {
+            Api::Chat => "openai-chat",
+            Api::Messages => "anthropic-messages",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Api::Chat => "/v1/chat/completions",
+            Api::Messages => "/v1/messages",
+        }
+    }
+
+    fn scenarios(self, language: Language) -> &'static str {
+        match (self, language) {
+            (Api::Chat, Language::Python) => "sdk/python/scenario.py",
+            (Api::Chat, Language::Node) => "sdk/node/scenario.mjs",
+            (Api::Messages, Language::Python) => "sdk/python/messages.py",
+            (Api::Messages, Language::Node) => "sdk/node/messages.mjs",
+        }
+    }
+
+    /// How an answer says that it came to its end.
+    fn finish(self) -> &'static str {
+        match self {
+            Api::Chat => "stop",
+            Api::Messages => "end_turn",
+        }
+    }
+}
+
 /// A fleet of one node with the chain `p1`, `p2`, `p3` for the model `m`.
 pub struct Stage {
     pub fleet: Fleet,
     pub providers: [Provider; 3],
     language: Language,
+    api: Api,
 }
 
 impl Stage {
     pub async fn new(language: Language) -> anyhow::Result<Self> {
+        Stage::of(language, Api::Chat).await
+    }
+
+    pub async fn of(language: Language, api: Api) -> anyhow::Result<Self> {
         let providers =
             [Provider::start("p1").await?, Provider::start("p2").await?, Provider::start("p3").await?];
-        let fleet = Fleet::with_catalog(1, &catalog(&providers)).await?;
-        Ok(Stage { fleet, providers, language })
+        let fleet = Fleet::with_catalog(1, &catalog(api, &providers)).await?;
+        Ok(Stage { fleet, providers, language, api })
     }
 
     pub fn caller(&self) -> anyhow::Result<Caller> {
@@ -45,22 +92,17 @@ impl Stage {
     pub async fn run_as(&self, scenario: &str, model: &str, key: &str) -> anyhow::Result<serde_json::Value> {
         let tools = tools_dir()?;
         let mut command = match self.language {
-            Language::Python => {
-                let mut command = Command::new(tools.join("venv/bin/python"));
-                command.arg(package_path("sdk/python/scenario.py"));
-                command
-            }
-            Language::Node => {
-                let mut command = Command::new("node");
-                command.arg(package_path("sdk/node/scenario.mjs"));
-                command
-            }
+            Language::Python => Command::new(tools.join("venv/bin/python")),
+            Language::Node => Command::new("node"),
         };
         let output = command
+            .arg(package_path(self.api.scenarios(self.language)))
             .arg(scenario)
             .env("SLUICE_TEST_TOOLS", &tools)
             .env("OPENAI_BASE_URL", format!("http://{}/v1", self.fleet.data_address(0)?))
             .env("OPENAI_API_KEY", key)
+            .env("ANTHROPIC_BASE_URL", format!("http://{}", self.fleet.data_address(0)?))
+            .env("ANTHROPIC_API_KEY", key)
             .env("MODEL", model)
             .kill_on_drop(true)
             .output()
@@ -72,8 +114,13 @@ impl Stage {
 
     /// The SDK sees one clean answer, and it is that of this provider.
     pub async fn sees_the_answer_of(&self, provider: usize, stream: bool) -> anyhow::Result<()> {
+        self.sees_the_answer_of_as(if stream { "stream" } else { "whole" }, provider).await
+    }
+
+    /// The same, of another scenario that asks for an answer.
+    pub async fn sees_the_answer_of_as(&self, scenario: &str, provider: usize) -> anyhow::Result<()> {
         let before = self.providers[provider].call_count();
-        let result = self.run(if stream { "stream" } else { "whole" }).await?;
+        let result = self.run(scenario).await?;
         ensure!(result["error"].is_null(), "the SDK raised: {result}");
         let calls = self.providers[provider].calls();
         ensure!(calls.len() == before + 1, "asked {} times: {result}", calls.len() - before);
@@ -82,13 +129,21 @@ impl Stage {
         let asked = Asked {
             provider: name.to_owned(),
             number: call.number,
+            path: call.path.clone(),
             model: call.model.clone(),
             stream: call.stream,
         };
         ensure!(result["id"] == call.answer_id(name), "{result}");
         ensure!(result["text"] == healthy_text(&asked), "{result}");
-        ensure!(result["finish"] == "stop", "{result}");
+        ensure!(result["finish"] == self.api.finish(), "{result}");
         Ok(())
+    }
+
+    /// A raw caller asks for an answer.
+    pub async fn ask_raw(&self, stream: bool) -> anyhow::Result<Answer> {
+        let caller = self.caller()?;
+        let request = caller.request("POST", self.api.path())?.header("content-type", "application/json");
+        caller.send(request.body(chat_body("m", stream))).await
     }
 
     /// A raw caller gets exactly the bytes that this provider sent, and headers that say so.
@@ -98,7 +153,7 @@ impl Stage {
         stream: bool,
         attempts: u32,
     ) -> anyhow::Result<()> {
-        let answer = self.caller()?.chat("m", stream).await?;
+        let answer = self.ask_raw(stream).await?;
         let provider = &self.providers[provider];
         ensure!(answer.status == 200 && answer.broke.is_none(), "{answer:?}");
         ensure!(answer.body() == provider.last_sent(), "not the bytes that were sent: {}", answer.text());
@@ -106,9 +161,13 @@ impl Stage {
         ensure!(answer.header("x-sluice-attempts") == attempts.to_string(), "{:?}", answer.headers);
         ensure!(answer.header("x-sluice-revision") == "1", "{:?}", answer.headers);
         ensure!(answer.header("x-request-id") != "req_upstream", "{:?}", answer.headers);
-        for hidden in
-            ["set-cookie", "openai-organization", "x-ratelimit-remaining-requests", "x-should-retry"]
-        {
+        for hidden in [
+            "set-cookie",
+            "openai-organization",
+            "anthropic-organization-id",
+            "x-ratelimit-remaining-requests",
+            "x-should-retry",
+        ] {
             ensure!(answer.header(hidden).is_empty(), "{hidden} of the upstream came through");
         }
         Ok(())
@@ -125,9 +184,9 @@ impl Stage {
 }
 
 /// Breakers that do not open in the way of a test, and waits that are short.
-fn catalog(providers: &[Provider; 3]) -> Document {
+fn catalog(api: Api, providers: &[Provider; 3]) -> Document {
     let [first, second, third] = providers;
-    chain_of("m", &[first, second, third])
+    chain_in(api.dialect(), "m", &[first, second, third])
         .model("other", &["p1"])
         .policy("breaker = { failures = 100, window = \"5m\", cooldown = \"60s\" }")
         .policy("timeouts = { headers = \"1s\", idle = \"1500ms\" }")

@@ -1,8 +1,9 @@
-//! The official OpenAI SDKs, unchanged, against a real node: what an application sees when channels
+//! The official SDKs, unchanged, against a real node: what an application sees when channels
 //! are well, when they fail in ways that it must not notice, and when it must.
 //! Each test drives one SDK and, beside it, a raw caller that looks at the bytes.
 
 mod application;
+mod messages;
 
 use application::{Language, Stage};
 use harness::provider::Script;

@@ -22,17 +22,28 @@ pub fn credential(channel: &str) -> (String, String) {
 }
 
 /// Writes a catalog.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Document {
+    dialect: String,
     policy: String,
     channels: String,
     models: String,
 }
 
 impl Document {
-    /// Nothing yet.
+    /// Nothing yet; its channels will speak `openai-chat`.
     pub fn new() -> Self {
-        Document::default()
+        Document::of("openai-chat")
+    }
+
+    /// Nothing yet; its channels will speak this dialect.
+    pub fn of(dialect: &str) -> Self {
+        Document {
+            dialect: dialect.to_owned(),
+            policy: String::new(),
+            channels: String::new(),
+            models: String::new(),
+        }
     }
 
     /// Lines of the `[policy]` table.
@@ -50,8 +61,9 @@ impl Document {
     pub fn channel(mut self, id: &str, base_url: &str, lines: &str) -> Self {
         let _ = writeln!(
             self.channels,
-            "[channels.{id}]\ndialects = [\"openai-chat\"]\nbase_url = \"{base_url}\"\n\
+            "[channels.{id}]\ndialects = [\"{}\"]\nbase_url = \"{base_url}\"\n\
              credential = \"env:{}\"\n{lines}\n",
+            self.dialect,
             credential(id).0,
         );
         self
@@ -87,9 +99,14 @@ impl Document {
 
 /// The catalog of most tests: one model whose chain is these providers in this order.
 pub fn chain_of(model: &str, providers: &[&Provider]) -> Document {
+    chain_in("openai-chat", model, providers)
+}
+
+/// The same in another dialect.
+pub fn chain_in(dialect: &str, model: &str, providers: &[&Provider]) -> Document {
     let names: Vec<&str> = providers.iter().map(|p| p.name()).collect();
     providers
         .iter()
-        .fold(Document::new(), |document, provider| document.provider(provider))
+        .fold(Document::of(dialect), |document, provider| document.provider(provider))
         .model(model, &names)
 }

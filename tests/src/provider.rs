@@ -1,4 +1,4 @@
-//! A simulated OpenAI-compatible provider on loopback: real sockets, scripted behaviour that can be
+//! A simulated provider on loopback that speaks several dialects: real sockets, scripted behaviour that can be
 //! changed while it runs, a log of every call and of the exact bytes that were sent for it.
 
 mod control;
@@ -74,7 +74,7 @@ pub struct Call {
 impl Call {
     /// The id of the answer.
     pub fn answer_id(&self, provider: &str) -> String {
-        script::answer_id(provider, self.number)
+        script::answer_id(&self.path, provider, self.number)
     }
 }
 
@@ -309,13 +309,14 @@ async fn answer(
     let model = fields["model"].as_str().unwrap_or_default().to_owned();
     let stream = fields["stream"].as_bool().unwrap_or(false);
     let script = shared.script(&model);
+    let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     let number = {
         let mut calls = shared.calls();
         let number = calls.len() as u64 + 1;
         calls.push(Call {
             at: Instant::now(),
             number,
-            path: head.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
+            path: path.clone(),
             headers: head.headers,
             body,
             model: model.clone(),
@@ -327,7 +328,7 @@ async fn answer(
         number
     };
     let mut record = Record { shared: shared.clone(), number, ended: Ended::Dropped };
-    let asked = Asked { provider: shared.name.clone(), number, model, stream };
+    let asked = Asked { provider: shared.name.clone(), number, path, model, stream };
     match script.plan(&asked) {
         Plan::Reset => {
             record.ended = Ended::Broken;

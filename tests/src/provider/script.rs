@@ -1,12 +1,15 @@
 //! What a simulated provider does with a call: the scripts, their names, and the bytes that each
-//! one sends. Pure: `provider` carries the plan out.
+//! one sends. Pure: `provider` carries the plan out. What a wire format looks like is in the file of its name.
+
+mod chat;
+mod messages;
+mod openai;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::json;
 
 /// What a provider does with calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub enum Script {
         /// The pause before each of them.
         every: Duration,
     },
-    /// An HTTP error in the OpenAI shape.
+    /// An HTTP error in the shape of the dialect.
     Status(u16),
     /// 429, with or without `Retry-After` in seconds.
     RateLimited(Option<u32>),
@@ -143,10 +146,47 @@ pub struct Asked {
     pub provider: String,
     /// Number of the call, from 1; part of the answer's id.
     pub number: u64,
+    /// The path that was asked for: it decides what the answer looks like.
+    pub path: String,
     /// The upstream's name for the model.
     pub model: String,
     /// Whether a stream was asked for.
     pub stream: bool,
+}
+
+/// What the scripts send in one wire format.
+struct Wire {
+    /// What its answers' ids begin with.
+    id: &'static str,
+    /// What comes first in a stream and proves nothing.
+    preamble: fn(&Asked) -> String,
+    /// A piece of the text.
+    delta: fn(&Asked, &str) -> String,
+    /// Everything behind the last piece.
+    finish: fn(&Asked) -> String,
+    /// An error inside a stream.
+    error_frame: fn() -> String,
+    /// The whole answer.
+    whole: fn(&Asked, &str) -> Bytes,
+    /// An error body, under a status or under a 200.
+    error_body: fn(u16) -> String,
+}
+
+impl Wire {
+    fn of(path: &str) -> &'static Wire {
+        match path.split('?').next().unwrap_or_default() {
+            path if path.ends_with("/messages/count_tokens") => &messages::COUNT,
+            path if path.ends_with("/messages") => &messages::WIRE,
+            path if path.ends_with("/chat/completions") => &chat::WIRE,
+            path if path.ends_with("/completions") => &openai::COMPLETIONS,
+            path if path.ends_with("/responses") => &openai::RESPONSES,
+            path if path.ends_with("/images/generations") => &openai::IMAGES,
+            path if path.ends_with("/embeddings") => &openai::EMBEDDINGS,
+            path if path.ends_with("/moderations") => &openai::MODERATIONS,
+            path if path.ends_with("/rerank") => &openai::RERANK,
+            _ => &chat::WIRE,
+        }
+    }
 }
 
 /// How a call is answered.
@@ -188,11 +228,12 @@ const FLUSH: Duration = Duration::from_millis(30);
 impl Script {
     /// The answer to a call.
     pub fn plan(&self, asked: &Asked) -> Plan {
+        let wire = Wire::of(&asked.path);
         match self {
             Script::Refuse | Script::Reset => Plan::Reset,
             Script::Hang => Plan::Hang,
-            Script::Status(status) => error(*status, None),
-            Script::RateLimited(after) => error(429, *after),
+            Script::Status(status) => error(wire, *status, None),
+            Script::RateLimited(after) => error(wire, 429, *after),
             Script::Html => {
                 answer("text/html; charset=utf-8", vec![send("<html><body>Just a moment…</body></html>")])
             }
@@ -204,20 +245,22 @@ impl Script {
                 }
                 answer(content_type, steps)
             }
-            Script::ErrorFirst if asked.stream => answer(SSE, vec![send(error_frame())]),
+            Script::ErrorFirst if asked.stream => answer(SSE, vec![send((wire.error_frame)())]),
             Script::ErrorAfterRole if asked.stream => {
-                answer(SSE, vec![send(role_frame(asked)), Step::Wait(FLUSH), send(error_frame())])
+                let frames = [(wire.preamble)(asked), (wire.error_frame)()].map(send);
+                let [preamble, error] = frames;
+                answer(SSE, vec![preamble, Step::Wait(FLUSH), error])
             }
             Script::ErrorFirst | Script::ErrorAfterRole => {
-                answer(JSON, vec![send(json!({"error": error_object()}).to_string())])
+                answer(JSON, vec![send((wire.error_body)(502))])
             }
-            _ if asked.stream => answer(SSE, self.stream_steps(asked)),
-            _ => answer(JSON, self.whole_steps(asked)),
+            _ if asked.stream => answer(SSE, self.stream_steps(wire, asked)),
+            _ => answer(JSON, self.whole_steps(wire, asked)),
         }
     }
 
-    fn stream_steps(&self, asked: &Asked) -> Vec<Step> {
-        let mut steps = vec![send(": welcome\n\n"), send(role_frame(asked))];
+    fn stream_steps(&self, wire: &Wire, asked: &Asked) -> Vec<Step> {
+        let mut steps = vec![send(": welcome\n\n"), send((wire.preamble)(asked))];
         let (deltas, pause) = match self {
             Script::Slow { deltas, every } => (*deltas, Some(*every)),
             Script::Healthy => (WORDS, None),
@@ -225,12 +268,10 @@ impl Script {
         };
         for word in 0..deltas {
             steps.extend(pause.map(Step::Wait));
-            steps.push(send(delta_frame(asked, &word_at(asked, word))));
+            steps.push(send((wire.delta)(asked, &word_at(asked, word))));
         }
         match self {
-            Script::Healthy | Script::Slow { .. } => {
-                steps.extend([send(finish_frame(asked)), send("data: [DONE]\n\n")]);
-            }
+            Script::Healthy | Script::Slow { .. } => steps.push(send((wire.finish)(asked))),
             Script::Cut => steps.extend([Step::Wait(FLUSH), Step::Close]),
             Script::CutByReset => steps.extend([Step::Wait(FLUSH), Step::Abort]),
             Script::Stall => steps.push(Step::Stall),
@@ -239,12 +280,12 @@ impl Script {
         steps
     }
 
-    fn whole_steps(&self, asked: &Asked) -> Vec<Step> {
-        let body = whole(asked, &text(asked, WORDS));
+    fn whole_steps(&self, wire: &Wire, asked: &Asked) -> Vec<Step> {
+        let body = (wire.whole)(asked, &text(asked, WORDS));
         let half = body.slice(..body.len() / 2);
         match self {
             Script::Slow { deltas, every } => {
-                let body = whole(asked, &text(asked, *deltas));
+                let body = (wire.whole)(asked, &text(asked, *deltas));
                 vec![Step::Wait(*every * *deltas), Step::Send(body)]
             }
             Script::Cut => vec![Step::Send(half), Step::Wait(FLUSH), Step::Close],
@@ -271,9 +312,9 @@ pub fn healthy_text(asked: &Asked) -> String {
     text(asked, WORDS)
 }
 
-/// The id of the answer to a call.
-pub fn answer_id(provider: &str, number: u64) -> String {
-    format!("chatcmpl-{provider}-{number}")
+/// The id of the answer to a call of this path.
+pub fn answer_id(path: &str, provider: &str, number: u64) -> String {
+    format!("{}-{provider}-{number}", Wire::of(path).id)
 }
 
 fn word_at(asked: &Asked, word: u32) -> String {
@@ -298,72 +339,17 @@ fn answer(content_type: &str, steps: Vec<Step>) -> Plan {
         ("content-type", content_type.to_owned()),
         ("x-request-id", "req_upstream".to_owned()),
         ("openai-organization", "org-of-the-operator".to_owned()),
+        ("anthropic-organization-id", "org-of-the-operator".to_owned()),
         ("x-ratelimit-remaining-requests", "7".to_owned()),
         ("set-cookie", "session=upstream".to_owned()),
     ];
     Plan::Answer { status: 200, headers, steps }
 }
 
-fn error(status: u16, retry_after: Option<u32>) -> Plan {
-    let (kind, code, message) = match status {
-        400 => ("invalid_request_error", "invalid_value", "the temperature is out of range"),
-        401 => ("invalid_request_error", "invalid_api_key", "incorrect API key provided: sk-up…"),
-        402 => ("insufficient_quota", "insufficient_quota", "you exceeded your current quota"),
-        403 => ("permission_error", "unsupported_country", "not in this country"),
-        404 => ("invalid_request_error", "model_not_found", "the model does not exist"),
-        429 => ("rate_limit_error", "rate_limit_exceeded", "too many requests"),
-        _ => ("server_error", "server_error", "the upstream is in trouble"),
-    };
-    let body = json!({"error": {"message": message, "type": kind, "param": null, "code": code}});
+fn error(wire: &Wire, status: u16, retry_after: Option<u32>) -> Plan {
     let mut headers = vec![("content-type", JSON.to_owned()), ("x-should-retry", "true".to_owned())];
     headers.extend(retry_after.map(|after| ("retry-after", after.to_string())));
-    Plan::Answer { status, headers, steps: vec![send(body.to_string())] }
-}
-
-fn error_object() -> serde_json::Value {
-    json!({"message": "backend gone", "type": "server_error", "param": null, "code": 502})
-}
-
-fn error_frame() -> String {
-    format!("data: {}\n\ndata: [DONE]\n\n", json!({"error": error_object()}))
-}
-
-/// A frame with spaces and an unknown field in it, so that a gateway that writes it anew is noticed.
-fn frame(asked: &Asked, delta: &serde_json::Value, finish: &str) -> String {
-    format!(
-        "data: {{\"id\": \"{}\",  \"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":{},\
-         \"x_served_by\":\"{}\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"logprobs\":null,\
-         \"finish_reason\":{finish}}}]}}\n\n",
-        answer_id(&asked.provider, asked.number),
-        json!(asked.model),
-        asked.provider,
-    )
-}
-
-fn role_frame(asked: &Asked) -> String {
-    frame(asked, &json!({"role": "assistant", "content": "", "refusal": null}), "null")
-}
-
-fn delta_frame(asked: &Asked, content: &str) -> String {
-    frame(asked, &json!({"content": content}), "null")
-}
-
-fn finish_frame(asked: &Asked) -> String {
-    frame(asked, &json!({}), "\"stop\"")
-}
-
-fn whole(asked: &Asked, content: &str) -> Bytes {
-    let id = answer_id(&asked.provider, asked.number);
-    let body = format!(
-        "{{\n  \"id\": \"{id}\",\n  \"object\": \"chat.completion\",\n  \"created\": 1700000000,\n  \"model\": {},\n  \
-         \"x_served_by\": \"{}\",\n  \"choices\": [{{\"index\": 0, \"message\": {{\"role\": \"assistant\", \
-         \"content\": {}, \"refusal\": null}}, \"logprobs\": null, \"finish_reason\": \"stop\"}}],\n  \
-         \"usage\": {{\"prompt_tokens\": 3, \"completion_tokens\": 6, \"total_tokens\": 9}}\n}}\n",
-        json!(asked.model),
-        asked.provider,
-        json!(content),
-    );
-    Bytes::from(body)
+    Plan::Answer { status, headers, steps: vec![send((wire.error_body)(status))] }
 }
 
 #[cfg(test)]
@@ -371,7 +357,11 @@ mod tests {
     use super::*;
 
     fn asked(stream: bool) -> Asked {
-        Asked { provider: "p1".to_owned(), number: 7, model: "m".to_owned(), stream }
+        asked_at("/v1/chat/completions", stream)
+    }
+
+    fn asked_at(path: &str, stream: bool) -> Asked {
+        Asked { provider: "p1".to_owned(), number: 7, path: path.to_owned(), model: "m".to_owned(), stream }
     }
 
     fn body(script: &Script, stream: bool) -> String {
@@ -401,6 +391,30 @@ mod tests {
         let whole: serde_json::Value = serde_json::from_str(&body(&Script::Healthy, false)).unwrap();
         assert_eq!(whole["choices"][0]["message"]["content"], text);
         assert!(body(&Script::Healthy, true).ends_with("data: [DONE]\n\n"));
+    }
+
+    #[test]
+    fn the_path_decides_what_the_answer_looks_like() {
+        let sent = |path: &str, stream: bool| {
+            let Plan::Answer { steps, .. } = Script::Healthy.plan(&asked_at(path, stream)) else {
+                panic!("no answer")
+            };
+            let bytes = steps.into_iter().filter_map(|step| match step {
+                Step::Send(bytes) => Some(bytes),
+                _ => None,
+            });
+            String::from_utf8(bytes.flatten().collect()).unwrap()
+        };
+        let message: serde_json::Value = serde_json::from_str(&sent("/v1/messages", false)).unwrap();
+        assert_eq!(message["content"][0]["text"], healthy_text(&asked(true)));
+        assert_eq!(message["id"], answer_id("/v1/messages", "p1", 7));
+        let stream = sent("/v1/messages?beta=true", true);
+        assert!(stream.starts_with(": welcome\n\nevent: message_start\ndata: {\"type\":\"message_start\""), "{stream}");
+        assert!(stream.contains("event: message_stop\n") && !stream.contains("[DONE]"), "{stream}");
+        for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
+            serde_json::from_str::<serde_json::Value>(data).unwrap();
+        }
+        assert!(sent("/v1/messages/count_tokens", false).contains("input_tokens"));
     }
 
     #[test]
