@@ -174,7 +174,10 @@ impl FromStr for FailureClass {
     type Err = UnknownClass;
 
     fn from_str(name: &str) -> Result<Self, UnknownClass> {
-        FailureClass::ALL.into_iter().find(|c| c.as_str() == name).ok_or_else(|| UnknownClass(name.to_owned()))
+        FailureClass::ALL
+            .into_iter()
+            .find(|c| c.as_str() == name)
+            .ok_or_else(|| UnknownClass(name.to_owned()))
     }
 }
 

@@ -55,6 +55,9 @@ mod tests {
     #[test]
     fn listen_json_names_each_listener() {
         let at = "127.0.0.1:7443".parse().unwrap();
-        assert_eq!(listen_json(&[("ops", at), ("data", at)]), "{\"data\":\"127.0.0.1:7443\",\"ops\":\"127.0.0.1:7443\"}\n");
+        assert_eq!(
+            listen_json(&[("ops", at), ("data", at)]),
+            "{\"data\":\"127.0.0.1:7443\",\"ops\":\"127.0.0.1:7443\"}\n"
+        );
     }
 }

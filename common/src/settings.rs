@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_fills_what_no_flag_gives() {
-        let merged = merge(flags(&["--max-bodies", "2"]), Path::new("f"), "max-bodies = 1\ndata-dir = \"d\"").unwrap();
+        let merged =
+            merge(flags(&["--max-bodies", "2"]), Path::new("f"), "max-bodies = 1\ndata-dir = \"d\"").unwrap();
         assert_eq!((merged.max_bodies, merged.data_dir), (Some(2), Some("d".into())));
     }
 

@@ -136,7 +136,8 @@ pub struct Counts {
 impl Counts {
     /// Adds one attempt.
     pub fn add_attempt(&mut self, model: &str, channel: &str, end: AttemptEnd) {
-        *self.attempts.entry((model.to_owned(), channel.to_owned(), end.as_str().to_owned())).or_default() += 1;
+        *self.attempts.entry((model.to_owned(), channel.to_owned(), end.as_str().to_owned())).or_default() +=
+            1;
     }
 
     /// Adds one request.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
 
-use crate::revision::encoded::Target;
+use crate::revision::encoded::{Part, Target};
 use crate::store::rows;
 
 /// A node that only says that it lives is written to the store this often.
@@ -147,6 +147,17 @@ impl Nodes {
     pub fn list(&self, target: Option<&Target>) -> Vec<NodeView> {
         let now = self.clock.now_ms();
         self.lock().iter().map(|(id, entry)| self.view(id, entry, target, now)).collect()
+    }
+
+    /// The newest catalog of an epoch below a version that some node runs, whether it is connected or not.
+    pub fn newest_applied(&self, epoch: u64, below: u64) -> Option<Part> {
+        let nodes = self.lock();
+        let applied =
+            nodes.values().map(|entry| entry.facts.applied).filter(|applied| applied.epoch == epoch);
+        applied
+            .filter_map(|applied| applied.catalog)
+            .filter(|part| part.version < below)
+            .max_by_key(|p| p.version)
     }
 
     /// Nodes whose stream is open here, and nodes that were ever seen.

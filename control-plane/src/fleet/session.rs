@@ -10,6 +10,7 @@
 //! that the node refused is not sent to it again; a part that it has is not sent at all.
 
 mod read;
+mod stand_in;
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +26,10 @@ use tokio::time::Instant;
 
 use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
-use crate::revision::encoded::{Part, Target};
+use crate::revision::encoded::{Encoded, Part, Target};
 use crate::revision::head::Wanted;
 use read::{LIST_MAX, cut, hello_fault, read_applied, read_quarantine, read_violations};
+use stand_in::{Stand, StandIn};
 
 /// A node says Hello within this time.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
@@ -51,6 +53,8 @@ pub enum Event {
     Heard(Heard),
     /// What is wanted may be something else now.
     Wanted(Arc<Wanted>),
+    /// What was looked for: the newest content below a version that some node runs.
+    Accepted(Option<Encoded>),
     /// Time went by.
     Tick,
     /// The control plane goes away.
@@ -66,6 +70,8 @@ pub enum Action {
     Register(String),
     /// Send this.
     Send(Said),
+    /// Look for the newest catalog below this version that some node of the epoch runs.
+    FindAccepted { epoch: u64, below: u64 },
     /// Count an acknowledgement of a revision.
     Acknowledged(Ack, u64),
     /// End the stream.
@@ -109,6 +115,8 @@ pub struct Session {
     wanted: Arc<Wanted>,
     /// Contents that are not sent to this node again.
     refused: HashSet<Part>,
+    /// For the head, where the node refused it and has nothing.
+    stand_in: StandIn,
     /// What `UpToDate` was said for.
     confirmed: Option<Applied>,
     next_update: u64,
@@ -134,6 +142,7 @@ impl Session {
             facts: Facts::default(),
             wanted,
             refused: HashSet::new(),
+            stand_in: StandIn::default(),
             confirmed: None,
             next_update: 1,
             heard_at: now,
@@ -169,6 +178,10 @@ impl Session {
             }
             Event::Wanted(wanted) => {
                 self.wanted = wanted;
+                self.catch_up()
+            }
+            Event::Accepted(found) => {
+                self.stand_in.take(found);
                 self.catch_up()
             }
             Event::Tick => self.on_tick(now),
@@ -314,7 +327,17 @@ impl Session {
         let is_same_epoch = applied.epoch == *epoch;
         let has = |part: Part, applied: Option<Part>| is_same_epoch && applied == Some(part);
         let is_due = |part: Part, applied: Option<Part>| !has(part, applied) && !self.refused.contains(&part);
-        let new_catalog = catalog.as_ref().filter(|encoded| is_due(encoded.part, applied.catalog));
+        let has_nothing = !is_same_epoch || applied.catalog.is_none();
+        let head = catalog.as_ref().map(|encoded| encoded.part);
+        let catalog = match head.filter(|head| has_nothing && self.refused.contains(head)) {
+            None => catalog.as_ref(),
+            Some(head) => match self.stand_in.stand(head, |part| self.refused.contains(part)) {
+                Stand::Ready(stand_in) => Some(stand_in),
+                Stand::Look(below) => return vec![Action::FindAccepted { epoch: *epoch, below }],
+                Stand::Nothing => catalog.as_ref(),
+            },
+        };
+        let new_catalog = catalog.filter(|encoded| is_due(encoded.part, applied.catalog));
         let new_keys = Some(keys).filter(|encoded| is_due(encoded.part, applied.keys));
         if new_catalog.is_none() && new_keys.is_none() {
             return self.confirm();
@@ -324,7 +347,7 @@ impl Session {
         let stays = |part: Option<Part>, new: bool, applied: Option<Part>| {
             if new || part.is_some_and(|part| has(part, applied)) { part } else { applied }
         };
-        let catalog_part = stays(catalog.as_ref().map(|e| e.part), new_catalog.is_some(), applied.catalog);
+        let catalog_part = stays(catalog.map(|e| e.part), new_catalog.is_some(), applied.catalog);
         let keys_part = stays(Some(keys.part), new_keys.is_some(), applied.keys);
         let target = pb::Target {
             epoch: *epoch,

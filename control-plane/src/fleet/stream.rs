@@ -1,6 +1,7 @@
 //! One node's stream: awaits an event, asks the session, carries its actions out. It ends by the
 //! session's word, by the node's going, or with the process; it holds no lock while it waits.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::session::{Action, End, Event, Greeting, Session};
 use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::Connection;
 use crate::plane::Plane;
+use crate::revision::encoded::Encoded;
 use crate::revision::head::Wanted;
 
 /// Messages on their way to the transport: an update, and a heartbeat or a drain behind it.
@@ -50,8 +52,13 @@ impl Stream {
                     return;
                 }
             };
-            for action in session.on(event, Instant::now()) {
+            let mut actions = VecDeque::from(session.on(event, Instant::now()));
+            while let Some(action) = actions.pop_front() {
                 match action {
+                    Action::FindAccepted { epoch, below } => {
+                        let found = self.find_accepted(epoch, below).await;
+                        actions.extend(session.on(Event::Accepted(found), Instant::now()));
+                    }
                     Action::Register(id) => {
                         let revision = session.facts().applied.catalog.map_or(0, |part| part.version);
                         tracing::info!(
@@ -113,6 +120,20 @@ impl Stream {
                 Ok(wanted.map_or(Event::Tick, Event::Wanted))
             }
             () = sleep_until(session.next_tick()) => Ok(Event::Tick),
+        }
+    }
+
+    /// The newest catalog below a version that some node runs, as it was compiled when it was applied.
+    async fn find_accepted(&self, epoch: u64, below: u64) -> Option<Encoded> {
+        let part = self.plane.nodes.newest_applied(epoch, below)?;
+        match self.plane.store.revision(part.version).await {
+            Ok(full) => full
+                .filter(|full| full.snapshot_sha256 == part.sha256)
+                .map(|full| Encoded { part, packed: full.snapshot_zstd }),
+            Err(error) => {
+                tracing::warn!(%error, "a node refused the head, and no older revision could be read for it");
+                None
+            }
         }
     }
 

@@ -174,6 +174,39 @@ async fn fr_007_a_rejected_content_is_shown_and_not_sent_to_that_node_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn fr_007_a_fresh_node_that_refuses_the_head_gets_the_newest_content_that_another_node_runs() {
+    let head = wanted(7, 5, 1);
+    let refuse = |node: &mut Node, update: u64, part: Part, keys: bool| {
+        let keys = keys.then(|| wanted(7, 5, 1).target.keys.part.into());
+        let applied = Some(pb::Target { epoch: 7, keys, ..Default::default() });
+        let rejected = vec![rejection(part, "no")];
+        let result = pb::AckResult::Rejected.into();
+        node.on(Event::Heard(Heard::Ack(pb::ConfigAck {
+            update_id: update,
+            result,
+            applied,
+            rejected,
+            warnings: vec![],
+        })))
+    };
+    let (mut node, _) = Node::greeted(head.clone(), hello(None));
+    let part = head.target.catalog.as_ref().unwrap().part;
+    let looked = refuse(&mut node, 1, part, true);
+    assert_eq!(looked, [Action::Acknowledged(Ack::Rejected, 5), Action::FindAccepted { epoch: 7, below: 5 }]);
+    let fourth = content(4, "catalog");
+    assert_eq!(revision_of(update(&node.on(Event::Accepted(Some(fourth.clone()))))), 4);
+
+    // That one is refused too: further down, and then there is nothing.
+    let looked = refuse(&mut node, 2, fourth.part, true);
+    assert_eq!(looked, [Action::Acknowledged(Ack::Rejected, 4), Action::FindAccepted { epoch: 7, below: 4 }]);
+    assert_eq!(node.on(Event::Accepted(None)), []);
+    assert_eq!(node.on(Event::Wanted(head)), [], "it is looked for once");
+
+    // Another head is another content.
+    assert_eq!(revision_of(update(&node.on(Event::Wanted(wanted(7, 6, 1))))), 6);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_node_rejected_or_put_aside_before_it_connected_is_not_sent_either() {
     let (good, bad) = (wanted(7, 1, 1), wanted(7, 2, 1));
     let part = bad.target.catalog.as_ref().unwrap().part;
