@@ -3,6 +3,7 @@
 //! Each test drives one SDK and, beside it, a raw caller that looks at the bytes.
 
 mod application;
+mod gemini;
 mod messages;
 
 use application::{Language, Stage};

@@ -24,7 +24,7 @@ impl Document {
         Document::of("openai-chat")
     }
 
-    /// Nothing yet; its channels will speak this dialect.
+    /// Nothing yet; its channels will speak this dialect, or several with commas between them.
     pub fn of(dialect: &str) -> Self {
         Document {
             dialect: dialect.to_owned(),
@@ -49,9 +49,9 @@ impl Document {
     pub fn channel(mut self, id: &str, base_url: &str, lines: &str) -> Self {
         let _ = writeln!(
             self.channels,
-            "[channels.{id}]\ndialects = [\"{}\"]\nbase_url = \"{base_url}\"\n\
+            "[channels.{id}]\ndialects = [{}]\nbase_url = \"{base_url}\"\n\
              credential = \"env:{CREDENTIAL_ENV}\"\n{lines}\n",
-            self.dialect
+            self.dialect.split(',').map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
         );
         self
     }

@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn before_the_first_list_a_caller_is_told_no_config_and_never_that_its_key_is_wrong() {
         let headers = with("authorization", "Bearer sk-one");
-        assert_eq!(Keys::none().check(&headers, None, Settings { allow_anonymous: true }), Err(Code::NoConfig));
+        assert_eq!(
+            Keys::none().check(&headers, None, Settings { allow_anonymous: true }),
+            Err(Code::NoConfig)
+        );
     }
 
     #[test]

@@ -15,9 +15,9 @@ use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
-use crate::dialect::{gemini, openai_responses};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
+use crate::dialect::{gemini, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route};

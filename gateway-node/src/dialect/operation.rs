@@ -7,7 +7,10 @@ use common::code::Code;
 use common::dialect::Dialect;
 use http::{HeaderMap, Method};
 
-use super::{Rules, query, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images, openai_responses};
+use super::{
+    Rules, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images,
+    openai_responses, query,
+};
 
 /// One thing that a dialect can be asked for, the same on every channel that speaks it.
 #[derive(Debug)]
@@ -171,7 +174,13 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
         .filter(|_| !(is_googles && path.contains(':')))
         .find_map(|list| path.strip_prefix(list));
     match list {
-        Some("") if method == Method::GET => if is_googles { Asked::GoogleModels } else { Asked::Models },
+        Some("") if method == Method::GET => {
+            if is_googles {
+                Asked::GoogleModels
+            } else {
+                Asked::Models
+            }
+        }
         Some(name) if name.starts_with('/') && name.len() > 1 && method == Method::GET => {
             let name = decoded(&name[1..]);
             if is_googles { Asked::GoogleModel(name) } else { Asked::Model(name) }
@@ -189,7 +198,8 @@ pub fn is_served(dialect: Dialect) -> bool {
 /// Whose error shape a path speaks, also where there is nothing. Where SDKs of several dialects come, their headers
 /// tell them apart.
 pub fn shape(path: &str, headers: &HeaderMap) -> &'static Rules {
-    let is_below = |start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_below =
+        |start| path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if is_below("/v1/messages") || (is_below("/v1/models") && is_anthropics(headers)) {
         return &anthropic_messages::RULES;
     }
@@ -222,13 +232,17 @@ impl Operation {
     /// What of a caller's query goes up; the text of a refusal where it asks for what is not done here.
     pub fn upward_query(&self, query: Option<&str>) -> Result<Option<String>, &'static str> {
         let names: &[&str] = match (self.dialect, self.input) {
-            (Dialect::Gemini, Input::Path { streams: true }) => &["alt", "$alt", "prettyPrint", "$prettyPrint"],
+            (Dialect::Gemini, Input::Path { streams: true }) => {
+                &["alt", "$alt", "prettyPrint", "$prettyPrint"]
+            }
             (Dialect::Gemini, _) => &["prettyPrint", "$prettyPrint"],
             (Dialect::AnthropicMessages, _) => &["beta"],
             _ => &[],
         };
         let alt = query::value(query, "alt").or_else(|| query::value(query, "$alt"));
-        if self.dialect == Dialect::Gemini && alt.is_some_and(|alt| !matches!(alt.as_ref(), "" | "sse" | "json")) {
+        if self.dialect == Dialect::Gemini
+            && alt.is_some_and(|alt| !matches!(alt.as_ref(), "" | "sse" | "json"))
+        {
             return Err("the query parameter \"alt\" takes \"sse\" or \"json\"");
         }
         Ok(query::upward(query, names))
@@ -371,9 +385,8 @@ mod tests {
     fn googles_paths_say_errors_as_google_does() {
         let none = HeaderMap::new();
         let googles = HeaderMap::from_iter([("x-goog-api-client".parse().unwrap(), "x".parse().unwrap())]);
-        let is_googles = |path, headers| {
-            std::ptr::fn_addr_eq(shape(path, headers).error_body, gemini::RULES.error_body)
-        };
+        let is_googles =
+            |path, headers| std::ptr::fn_addr_eq(shape(path, headers).error_body, gemini::RULES.error_body);
         for path in [
             "/v1beta/models/m:generateContent",
             "/models/m:countTokens",
@@ -383,7 +396,8 @@ mod tests {
         ] {
             assert!(is_googles(path, &none), "{path}");
         }
-        for path in ["/v1beta/openai/chat/completions", "/v1beta/openai/nothing", "/v1/models/m", "/v1betas"] {
+        for path in ["/v1beta/openai/chat/completions", "/v1beta/openai/nothing", "/v1/models/m", "/v1betas"]
+        {
             assert!(!is_googles(path, &none), "{path}");
         }
         assert!(is_googles("/v1/models", &googles) && !is_googles("/v1/chat/completions", &googles));
