@@ -18,6 +18,12 @@ pub struct Document {
     models: String,
 }
 
+impl Default for Document {
+    fn default() -> Self {
+        Document::new()
+    }
+}
+
 impl Document {
     /// Nothing yet; its channels will speak `openai-chat`.
     pub fn new() -> Self {
