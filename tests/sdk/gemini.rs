@@ -1,6 +1,7 @@
 //! Google's own SDKs against a node: content whole and streamed, token counts, embeddings, the list of models, and
 //! what they see of channels that fail.
 
+use anyhow::Context as _;
 use harness::provider::Script;
 use serde_json::json;
 
@@ -74,7 +75,7 @@ async fn others(language: Language) -> anyhow::Result<()> {
     assert_eq!((&result["tokens"], &result["error"]), (&json!(14), &json!(null)), "{result}");
     let result = stage.run("embed").await?;
     assert_eq!((&result["embeddings"], &result["error"]), (&json!([[0.5, -0.25]]), &json!(null)), "{result}");
-    let call = stage.providers[1].calls().pop().expect("a call");
+    let call = stage.providers[1].calls().pop().context("a call")?;
     assert!(
         !String::from_utf8_lossy(&call.body).contains("\"models/m\""),
         "the body names our model: {call:?}"
