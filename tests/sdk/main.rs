@@ -5,6 +5,7 @@
 mod application;
 mod gemini;
 mod messages;
+mod operations;
 
 use application::{Language, Stage};
 use harness::provider::Script;

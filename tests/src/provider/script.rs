@@ -4,6 +4,7 @@
 mod chat;
 mod gemini;
 mod messages;
+mod openai;
 
 use std::fmt;
 use std::str::FromStr;
@@ -192,6 +193,12 @@ impl Wire {
             path if gemini::read_path(path).is_some() => &gemini::WIRE,
             path if path.ends_with("/messages") => &messages::WIRE,
             path if path.ends_with("/chat/completions") => &chat::WIRE,
+            path if path.ends_with("/completions") => &openai::COMPLETIONS,
+            path if path.ends_with("/responses") => &openai::RESPONSES,
+            path if path.ends_with("/images/generations") => &openai::IMAGES,
+            path if path.ends_with("/embeddings") => &openai::EMBEDDINGS,
+            path if path.ends_with("/moderations") => &openai::MODERATIONS,
+            path if path.ends_with("/rerank") => &openai::RERANK,
             _ => &chat::WIRE,
         }
     }
