@@ -372,6 +372,8 @@ mod tests {
             ("GET", "/v1beta/models/m", "google model m"),
             ("POST", "/v1beta/models/m", "method_not_allowed"),
             ("POST", "/v1beta/openai/chat/completions", "openai-chat "),
+            ("POST", "/v1beta/openai/embeddings", "openai-embeddings "),
+            ("POST", "/v1beta/openai/responses", "not_found"),
             ("GET", "/v1beta/openai/models", "models"),
             ("GET", "/v1beta/openai/models/m", "model m"),
             ("POST", "/v1beta/chat/completions", "not_found"),
