@@ -1,5 +1,5 @@
 //! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
-//! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
+//! bytes in, judgement or bytes out. A further dialect is one more file, and rows in the table of [`operation`].
 
 pub mod anthropic_messages;
 pub mod elements;
