@@ -81,6 +81,8 @@ pub enum After {
     Raises,
     /// A failure that the SDKs take for an ordinary event.
     FailedQuietly,
+    /// What SDKs take for the end, though it is none of the dialect's: a clean one only behind a finish.
+    Ends,
 }
 
 /// An error answer of ours, before a dialect gives it its shape.

@@ -130,7 +130,8 @@ async fn failed(language: Language) -> anyhow::Result<()> {
             format!("event: response.output_text.delta\ndata: {delta}\n\nevent: {kind}\ndata: {last}\n\n");
         let chunks = vec![frames.into()];
         stage.providers[0].set(Script::Raw { content_type: "text/event-stream", chunks }).await;
-        let [(_, result)] = &run(&stage, &["responses_stream"]).await?[..] else { panic!("one result") };
+        let results = stage.run("responses_stream").await?;
+        let result = &results["responses_stream"];
         assert_eq!(result["text"], "p1 answers", "{kind}: {result}");
         // Newer SDKs raise for a flat error event themselves, before they read ours.
         let codes: &[&str] = if kind == "error" {
