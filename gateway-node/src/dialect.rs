@@ -1,5 +1,5 @@
 //! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
-//! bytes in, judgement or bytes out. A further dialect is one more file and one more arm in [`rules`].
+//! bytes in, judgement or bytes out. A further dialect is one more file, and rows in the table of [`operation`].
 
 pub mod anthropic_messages;
 pub mod elements;
@@ -81,6 +81,8 @@ pub enum After {
     Raises,
     /// A failure that the SDKs take for an ordinary event.
     FailedQuietly,
+    /// What SDKs take for the end, though it is none of the dialect's: a clean one only behind a finish.
+    Ends,
 }
 
 /// An error answer of ours, before a dialect gives it its shape.

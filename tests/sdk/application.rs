@@ -24,6 +24,10 @@ pub enum Api {
     Chat,
     /// Messages of Anthropic.
     Messages,
+    /// Generated content of Google.
+    Gemini,
+    /// What OpenAI has beside chat.
+    Operations,
 }
 
 impl Api {
@@ -31,13 +35,20 @@ impl Api {
         match self {
             Api::Chat => "openai-chat",
             Api::Messages => "anthropic-messages",
+            Api::Gemini => "gemini",
+            Api::Operations => {
+                "openai-responses,openai-completions,openai-embeddings,openai-moderations,openai-images"
+            }
         }
     }
 
-    fn path(self) -> &'static str {
+    fn path(self, stream: bool) -> &'static str {
         match self {
+            Api::Gemini if stream => "/v1beta/models/m:streamGenerateContent?alt=sse",
+            Api::Gemini => "/v1beta/models/m:generateContent",
             Api::Chat => "/v1/chat/completions",
             Api::Messages => "/v1/messages",
+            Api::Operations => "/v1/responses",
         }
     }
 
@@ -47,6 +58,10 @@ impl Api {
             (Api::Chat, Language::Node) => "sdk/node/scenario.mjs",
             (Api::Messages, Language::Python) => "sdk/python/messages.py",
             (Api::Messages, Language::Node) => "sdk/node/messages.mjs",
+            (Api::Gemini, Language::Python) => "sdk/python/gemini.py",
+            (Api::Gemini, Language::Node) => "sdk/node/gemini.mjs",
+            (Api::Operations, Language::Python) => "sdk/python/openai_operations.py",
+            (Api::Operations, Language::Node) => "sdk/node/openai_operations.mjs",
         }
     }
 
@@ -55,6 +70,8 @@ impl Api {
         match self {
             Api::Chat => "stop",
             Api::Messages => "end_turn",
+            Api::Gemini => "STOP",
+            Api::Operations => "completed",
         }
     }
 }
@@ -103,6 +120,8 @@ impl Stage {
             .env("OPENAI_API_KEY", key)
             .env("ANTHROPIC_BASE_URL", format!("http://{}", self.fleet.data_address(0)?))
             .env("ANTHROPIC_API_KEY", key)
+            .env("GEMINI_BASE_URL", format!("http://{}", self.fleet.data_address(0)?))
+            .env("GEMINI_API_KEY", key)
             .env("MODEL", model)
             .kill_on_drop(true)
             .output()
@@ -142,8 +161,16 @@ impl Stage {
     /// A raw caller asks for an answer.
     pub async fn ask_raw(&self, stream: bool) -> anyhow::Result<Answer> {
         let caller = self.caller()?;
-        let request = caller.request("POST", self.api.path())?.header("content-type", "application/json");
-        caller.send(request.body(chat_body("m", stream))).await
+        let request =
+            caller.request("POST", self.api.path(stream))?.header("content-type", "application/json");
+        let body = match self.api {
+            Api::Gemini => {
+                "{ \"contents\": [{\"parts\": [{\"text\": \"grüß dich\"}]}],  \"x_unknown\": 2.50 }"
+                    .to_owned()
+            }
+            Api::Chat | Api::Messages | Api::Operations => chat_body("m", stream),
+        };
+        caller.send(request.body(body)).await
     }
 
     /// A raw caller gets exactly the bytes that this provider sent, and headers that say so.

@@ -3,7 +3,9 @@
 //! Each test drives one SDK and, beside it, a raw caller that looks at the bytes.
 
 mod application;
+mod gemini;
 mod messages;
+mod operations;
 
 use application::{Language, Stage};
 use harness::provider::Script;

@@ -30,13 +30,19 @@ pub struct Document {
     models: String,
 }
 
+impl Default for Document {
+    fn default() -> Self {
+        Document::new()
+    }
+}
+
 impl Document {
     /// Nothing yet; its channels will speak `openai-chat`.
     pub fn new() -> Self {
         Document::of("openai-chat")
     }
 
-    /// Nothing yet; its channels will speak this dialect.
+    /// Nothing yet; its channels will speak this dialect, or several with commas between them.
     pub fn of(dialect: &str) -> Self {
         Document {
             dialect: dialect.to_owned(),
@@ -61,9 +67,9 @@ impl Document {
     pub fn channel(mut self, id: &str, base_url: &str, lines: &str) -> Self {
         let _ = writeln!(
             self.channels,
-            "[channels.{id}]\ndialects = [\"{}\"]\nbase_url = \"{base_url}\"\n\
+            "[channels.{id}]\ndialects = [{}]\nbase_url = \"{base_url}\"\n\
              credential = \"env:{}\"\n{lines}\n",
-            self.dialect,
+            self.dialect.split(',').map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", "),
             credential(id).0,
         );
         self

@@ -305,11 +305,9 @@ async fn answer(
 ) -> Result<Response<Scripted>, Broken> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
-    let fields: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    let model = fields["model"].as_str().unwrap_or_default().to_owned();
-    let stream = fields["stream"].as_bool().unwrap_or(false);
-    let script = shared.script(&model);
     let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+    let (model, stream) = script::read_call(&path, &body);
+    let script = shared.script(&model);
     let number = {
         let mut calls = shared.calls();
         let number = calls.len() as u64 + 1;

@@ -170,6 +170,8 @@ impl Splitter {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn split(chunks: &[&[u8]]) -> (Vec<String>, bool) {
@@ -227,5 +229,37 @@ mod tests {
         let mut splitter = Splitter::new();
         splitter.push(&large.as_bytes()[..100], &mut |_| {});
         assert_eq!(splitter.unfinished(), 99);
+    }
+
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(Into::into),
+            any::<bool>().prop_map(Into::into),
+            "[\"\\\\\\[\\]{},a\u{e9}]{0,8}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                proptest::collection::vec(("[\"\\\\}a]{0,3}", inner), 0..4)
+                    .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_elements_are_those_that_a_parser_sees(
+            values in proptest::collection::vec(value(), 0..5),
+            is_pretty: bool,
+            size in 1..40_usize,
+        ) {
+            let array = serde_json::Value::Array(values.clone());
+            let json = if is_pretty { format!("{array:#}") } else { array.to_string() };
+            let chunks: Vec<&[u8]> = json.as_bytes().chunks(size).collect();
+            let (seen, is_closed) = split(&chunks);
+            let seen: Vec<serde_json::Value> =
+                seen.iter().map(|element| serde_json::from_str(element).unwrap()).collect();
+            prop_assert_eq!((seen, is_closed), (values, true));
+        }
     }
 }

@@ -69,6 +69,9 @@ fn observe(event: &Event<'_>) -> After {
             None => After::Finish,
         };
     }
+    if openai_error::is_done(event.data.trim_ascii()) {
+        return After::Ends;
+    }
     let Some(document) = read(event.data.trim_ascii()) else { return After::Ordinary };
     let member = document.as_object().and_then(|map| openai_error::find_member(map, true));
     match kind(event, &document) {

@@ -211,6 +211,9 @@ fn observe(event: &Event<'_>) -> After {
         };
     }
     let data = event.data.trim_ascii();
+    if openai_error::is_done(data) {
+        return After::Ends;
+    }
     // Nearly every event ends here: a look at its name and a search, no parse, no allocation.
     if name.is_some_and(|name| name != "error" && !is_last(name)) && ERROR.find(data).is_none() {
         return After::Ordinary;

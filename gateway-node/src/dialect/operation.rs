@@ -140,7 +140,7 @@ const OPERATIONS: &[Operation] = &[
         rules: &openai_images::RULES,
         input: Input::Json,
         path: "/images/generations",
-        prefixes: OPENAI,
+        prefixes: OPENAI_AND_GOOGLE,
         upstream_path: "/images/generations",
     },
     Operation {
@@ -169,7 +169,8 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
             Asked::OtherMethod("POST")
         };
     }
-    if path.strip_prefix("/v1/responses/").is_some_and(|id| !id.is_empty()) {
+    // These two are operations of the API that keep nothing, and no ids.
+    if path.strip_prefix("/v1/responses/").is_some_and(|id| !matches!(id, "" | "compact" | "input_tokens")) {
         return Asked::NotServed(openai_responses::NOT_STORED);
     }
     let is_googles = path.starts_with("/v1beta/models");
@@ -348,10 +349,13 @@ mod tests {
             ("DELETE", "/v1/responses/resp_1", "not served"),
             ("POST", "/v1/responses/resp_1/cancel", "not served"),
             ("GET", "/v1/responses/resp_1/input_items", "not served"),
+            ("POST", "/v1/responses/compact", "not_found"),
+            ("POST", "/v1/responses/input_tokens", "not_found"),
             ("POST", "/v1/completions", "openai-completions "),
             ("POST", "/v1/embeddings", "openai-embeddings "),
             ("POST", "/v1/moderations", "openai-moderations "),
             ("POST", "/v1/images/generations", "openai-images "),
+            ("POST", "/v1beta/openai/images/generations", "openai-images "),
             ("POST", "/v1/rerank", "rerank "),
             ("POST", "/v2/rerank", "rerank "),
             ("POST", "/v2/embeddings", "not_found"),
@@ -374,6 +378,8 @@ mod tests {
             ("GET", "/v1beta/models/m", "google model m"),
             ("POST", "/v1beta/models/m", "method_not_allowed"),
             ("POST", "/v1beta/openai/chat/completions", "openai-chat "),
+            ("POST", "/v1beta/openai/embeddings", "openai-embeddings "),
+            ("POST", "/v1beta/openai/responses", "not_found"),
             ("GET", "/v1beta/openai/models", "models"),
             ("GET", "/v1beta/openai/models/m", "model m"),
             ("POST", "/v1beta/chat/completions", "not_found"),

@@ -111,7 +111,8 @@ pub fn naming(body: &Bytes, model: &str) -> Bytes {
     if scan(body) != Err(ScanFault::NoModel) {
         return body.clone();
     }
-    let Some((before, members)) = memchr::memchr(b'{', body).and_then(|at| body.split_at_checked(at + 1)) else {
+    let Some((before, members)) = memchr::memchr(b'{', body).and_then(|at| body.split_at_checked(at + 1))
+    else {
         return body.clone();
     };
     let comma: &[u8] = if members.trim_ascii_start().starts_with(b"}") { b"" } else { b"," };

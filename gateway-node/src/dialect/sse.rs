@@ -27,7 +27,7 @@ pub struct Event<'a> {
 impl Event<'_> {
     /// Whether it only keeps the connection alive, as a comment does.
     pub fn is_ping(&self) -> bool {
-        self.name.is_some_and(|name| name.trim_ascii() == b"ping")
+        self.name.is_some_and(|name| matches!(name.trim_ascii(), b"ping" | b"keepalive"))
     }
 }
 

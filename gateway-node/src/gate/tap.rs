@@ -28,7 +28,7 @@ pub enum Flow {
     /// Forward it; an error frame that the SDKs raise was in it, and the answer is cut.
     Raised,
     /// Forward the first `keep` bytes and then the closing frame: the answer failed in a way that the SDKs would
-    /// take for a good end. The frame that says so is among those bytes.
+    /// take for a good end. The frame that says so is among those bytes, unless it is such an end itself.
     Replace {
         /// How many bytes of the chunk are forwarded.
         keep: usize,
@@ -49,13 +49,15 @@ pub enum TapEnd {
 pub struct Follow {
     rules: &'static Rules,
     has_finish: bool,
+    /// Where the last event ended, counted as `end` of the next one is.
+    before: usize,
     /// The last word on it, `Pass` as long as there is none.
     flow: Flow,
 }
 
 impl Follow {
     pub(super) fn new(rules: &'static Rules) -> Self {
-        Follow { rules, has_finish: false, flow: Flow::Pass }
+        Follow { rules, has_finish: false, before: 0, flow: Flow::Pass }
     }
 
     /// Whether the end of the body would now be a clean one.
@@ -72,6 +74,7 @@ impl Follow {
         if self.flow != Flow::Pass {
             return self.flow;
         }
+        let before = std::mem::replace(&mut self.before, end);
         let flow = match (self.rules.observe)(event) {
             After::Ordinary => Flow::Pass,
             After::Finish => {
@@ -80,6 +83,9 @@ impl Follow {
             }
             After::Done => Flow::Finish,
             After::Raises => Flow::Raised,
+            After::Ends if self.has_finish => Flow::Finish,
+            // Behind it nobody would read our frame.
+            After::Ends => Flow::Replace { keep: before },
             After::FailedQuietly => Flow::Replace { keep: end },
         };
         // Of later chunks nothing is forwarded.
@@ -108,6 +114,7 @@ impl Tap {
         if follow.flow != Flow::Pass {
             return follow.flow;
         }
+        follow.before = 0;
         let mut flow = Flow::Pass;
         let saw_event = &mut self.saw_event;
         frames.push(chunk, &mut |event| {

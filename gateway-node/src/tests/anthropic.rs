@@ -149,11 +149,11 @@ async fn an_upstream_gets_its_own_name_and_credential_and_the_version_that_the_c
     let mut request = messages(false);
     request.headers_mut().insert("anthropic-version", "2042-01-01".parse().unwrap());
     request.headers_mut().insert("anthropic-beta", "a-2025,b-2025".parse().unwrap());
+    *request.uri_mut() = "/v1/messages?beta=true&key=sk-caller-too".parse().unwrap();
     node.send(request).await;
 
     let calls = node.up("a").calls();
     for (call, version) in calls.iter().zip(["2023-06-01", "2042-01-01"]) {
-        assert!(call.head.starts_with("post /v1/messages http/1.1"), "{}", call.head);
         assert!(call.head.contains("\r\nx-api-key: sk-upstream"), "{}", call.head);
         assert!(call.head.contains(&format!("\r\nanthropic-version: {version}")), "{}", call.head);
         assert!(!call.head.contains(KEY) && !call.head.contains("authorization"), "{}", call.head);
@@ -163,6 +163,8 @@ async fn an_upstream_gets_its_own_name_and_credential_and_the_version_that_the_c
             call.body
         );
     }
+    assert!(calls[0].head.starts_with("post /v1/messages http/1.1"), "{}", calls[0].head);
+    assert!(calls[1].head.starts_with("post /v1/messages?beta=true http/1.1"), "{}", calls[1].head);
     assert!(calls[1].head.contains("\r\nanthropic-beta: a-2025,b-2025"), "{}", calls[1].head);
 }
 

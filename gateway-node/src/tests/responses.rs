@@ -237,3 +237,17 @@ async fn what_only_one_channel_has_stored_is_refused_and_nothing_is_sent() {
     }
     assert_eq!(node.called(), [0, 0, 0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn keepalives_do_not_keep_a_stalled_stream_alive() {
+    let node = node(1);
+    let mut script = vec![sse_head(), chunk(&created("a")), chunk(DELTA)];
+    for number in 0..100 {
+        let ping = format!("event: keepalive\ndata: {{\"type\":\"keepalive\",\"sequence_number\":{number}}}\n\n");
+        script.extend([Act::Wait(s(5)), chunk(&ping)]);
+    }
+    node.up("a").does([script]);
+    let (text, took) = node.send(ask(true)).await.text().await;
+    assert_eq!(took, s(300));
+    assert!(text.contains("upstream_stream_error"));
+}

@@ -90,7 +90,7 @@ fn exactly(status: Option<u16>, parts: &Parts) -> Option<(F, Reason)> {
         return Some((F::BadRequest, Reason::ContentPolicy));
     }
     // What this request needs is missing there; others of the same route do well.
-    if message.starts_with("no endpoints found that support") {
+    if message.starts_with("no endpoints found that support") || words::is_about_resource(&message) {
         return Some((F::BadRequest, Reason::Unshaped));
     }
     names(parts).find_map(|name| match word(name) {

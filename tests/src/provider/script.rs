@@ -2,6 +2,7 @@
 //! one sends. Pure: `provider` carries the plan out. What a wire format looks like is in the file of its name.
 
 mod chat;
+mod gemini;
 mod messages;
 mod openai;
 
@@ -139,6 +140,15 @@ impl FromStr for Script {
     }
 }
 
+/// The model that a call asks for and whether it wants a stream, from where its wire format says so.
+pub fn read_call(path: &str, body: &[u8]) -> (String, bool) {
+    if let Some((model, stream)) = gemini::read_path(path) {
+        return (model.to_owned(), stream);
+    }
+    let fields: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    (fields["model"].as_str().unwrap_or_default().to_owned(), fields["stream"].as_bool().unwrap_or(false))
+}
+
 /// What is known of a call when it is answered.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -176,6 +186,11 @@ impl Wire {
     fn of(path: &str) -> &'static Wire {
         match path.split('?').next().unwrap_or_default() {
             path if path.ends_with("/messages/count_tokens") => &messages::COUNT,
+            path if path.ends_with(":countTokens") => &gemini::COUNT,
+            path if path.ends_with(":embedContent") || path.ends_with(":batchEmbedContents") => {
+                &gemini::EMBED
+            }
+            path if gemini::read_path(path).is_some() => &gemini::WIRE,
             path if path.ends_with("/messages") => &messages::WIRE,
             path if path.ends_with("/chat/completions") => &chat::WIRE,
             path if path.ends_with("/completions") => &openai::COMPLETIONS,
@@ -251,16 +266,16 @@ impl Script {
                 let [preamble, error] = frames;
                 answer(SSE, vec![preamble, Step::Wait(FLUSH), error])
             }
-            Script::ErrorFirst | Script::ErrorAfterRole => {
-                answer(JSON, vec![send((wire.error_body)(502))])
-            }
+            Script::ErrorFirst | Script::ErrorAfterRole => answer(JSON, vec![send((wire.error_body)(502))]),
             _ if asked.stream => answer(SSE, self.stream_steps(wire, asked)),
             _ => answer(JSON, self.whole_steps(wire, asked)),
         }
     }
 
     fn stream_steps(&self, wire: &Wire, asked: &Asked) -> Vec<Step> {
-        let mut steps = vec![send(": welcome\n\n"), send((wire.preamble)(asked))];
+        // Google sends no comments, and its Python SDK cannot read them.
+        let welcome = if gemini::read_path(&asked.path).is_some() { "" } else { ": welcome\n\n" };
+        let mut steps = vec![send(welcome), send((wire.preamble)(asked))];
         let (deltas, pause) = match self {
             Script::Slow { deltas, every } => (*deltas, Some(*every)),
             Script::Healthy => (WORDS, None),
@@ -409,7 +424,10 @@ mod tests {
         assert_eq!(message["content"][0]["text"], healthy_text(&asked(true)));
         assert_eq!(message["id"], answer_id("/v1/messages", "p1", 7));
         let stream = sent("/v1/messages?beta=true", true);
-        assert!(stream.starts_with(": welcome\n\nevent: message_start\ndata: {\"type\":\"message_start\""), "{stream}");
+        assert!(
+            stream.starts_with(": welcome\n\nevent: message_start\ndata: {\"type\":\"message_start\""),
+            "{stream}"
+        );
         assert!(stream.contains("event: message_stop\n") && !stream.contains("[DONE]"), "{stream}");
         for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
             serde_json::from_str::<serde_json::Value>(data).unwrap();

@@ -2,7 +2,6 @@ use std::borrow::Cow;
 
 use super::*;
 
-
 fn event(data: &str) -> Event<'_> {
     Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
 }

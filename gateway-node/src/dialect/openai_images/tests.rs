@@ -70,7 +70,7 @@ fn the_finished_image_makes_a_clean_end_also_where_it_is_too_large_to_be_kept() 
         (None, r#"{"error":{"code":500}}"#, Raises),
         (Some("error"), r#"{"type":"error","code":"server_error","message":"m"}"#, FailedQuietly),
         (None, r#"{"type":"error","code":"server_error","message":"m"}"#, FailedQuietly),
-        (None, "[DONE]", Ordinary),
+        (None, "[DONE]", After::Ends),
     ] {
         assert_eq!(observe(&event(name, data)), expected, "{data}");
     }

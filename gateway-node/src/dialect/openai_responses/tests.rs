@@ -304,7 +304,7 @@ fn what_an_event_means_after_commit() {
         ("error", of("error", r#","code":"server_error","message":"b","param":null"#), FailedQuietly),
         ("error", of("error", r#","error":{}"#), FailedQuietly),
         ("", r#"{"error":"text"}"#.into(), Raises),
-        ("", "[DONE]".into(), Ordinary),
+        ("", "[DONE]".into(), After::Ends),
         ("", r#"{"type":"#.into(), Ordinary),
         ("", "".into(), Ordinary),
     ] {

@@ -78,6 +78,33 @@ fn after_commit_only_the_last_event_makes_a_clean_end() {
 }
 
 #[test]
+fn a_done_marker_without_a_last_event_is_no_end_and_is_held_back() {
+    let frames = [CREATED, DELTA, DONE];
+    let begin = [CREATED, DELTA];
+    assert_eq!(seen(&frames, Tail::Clean), sent(Decision::Content, &begin, How::Cut), "in one read");
+    for size in [CREATED.len() + DELTA.len(), CREATED.len()] {
+        let bytes = frames.concat().into_bytes();
+        let chunks = [&bytes[..size], &bytes[size..]];
+        let seen = attempt(gate(Until::Content), &chunks, Tail::Clean);
+        assert_eq!(seen, sent(Decision::Content, &begin, How::Cut), "a read of {size}");
+    }
+    let whole = [CREATED, DELTA, COMPLETED, DONE];
+    assert_eq!(seen(&whole, Tail::Clean), sent(Decision::Content, &whole, How::Finished));
+}
+
+#[test]
+fn a_whole_answer_to_a_request_for_a_stream_passes_as_it_is() {
+    let body = b"{\"object\":\"response\",\"status\":\"completed\",\"output\":[]}";
+    let json = || Gate::new(&RULES, true, Some("application/json"), Until::Content);
+    assert_eq!(
+        attempt(json(), &[body], Tail::Clean),
+        Seen::Sent(Decision::Whole, body.to_vec(), How::Complete)
+    );
+    let error = b"{\"error\":{\"message\":\"b\",\"code\":429}}";
+    assert_eq!(class(attempt(json(), &[error], Tail::Clean)), Some(F::RateLimited));
+}
+
+#[test]
 fn the_last_event_is_known_also_where_it_is_too_large_to_be_kept() {
     let text = "x".repeat(3 * GATE_EVENT_BYTES_MAX);
     let large = COMPLETED.replace("\"usage\"", &format!("\"output\":[{{\"text\":\"{text}\"}}],\"usage\""));

@@ -94,6 +94,10 @@ fn what_the_body_names_counts_more_than_the_status() {
         (403, error("b", r#","code":"unsupported_country_region_territory""#), F::Misconfigured, Plain),
         (403, error("b", r#","type":"permission_error""#), F::Misconfigured, Plain),
         (403, error("b", r#","code":"invalid_api_key""#), F::Credential, Plain),
+        // A caller that names what is not the account's must not take the route away from everybody either.
+        (403, error("CachedContent not found (or permission denied)", r#","code":403,"status":"PERMISSION_DENIED""#), F::BadRequest, Unshaped),
+        (403, error("You do not have permission to access the File abc or it may not exist.", r#","code":403,"status":"PERMISSION_DENIED""#), F::BadRequest, Unshaped),
+        (403, error("b", r#","code":403,"status":"PERMISSION_DENIED""#), F::Misconfigured, Plain),
         // A filter's page must not take the route away from everybody.
         (403, HTML.into(), F::BadRequest, Unshaped),
         // 404

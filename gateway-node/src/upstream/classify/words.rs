@@ -243,6 +243,14 @@ pub(super) fn is_about_model(message: &str) -> bool {
             && missing.iter().any(|phrase| lower.contains(phrase)))
 }
 
+/// Whether something that the request names is not that account's, as Google says it of files and cached content
+/// (under a 403, as if the key were at fault). Takes lower case.
+pub(super) fn is_about_resource(message: &str) -> bool {
+    message.starts_with("cachedcontent not found")
+        || (message.starts_with("you do not have permission to access the file")
+            && message.ends_with("or it may not exist."))
+}
+
 /// What it decides is harmless, so the whole message is looked at.
 pub(super) fn is_about_length(message: &str) -> bool {
     let lower = message.to_lowercase();
