@@ -243,7 +243,8 @@ async fn keepalives_do_not_keep_a_stalled_stream_alive() {
     let node = node(1);
     let mut script = vec![sse_head(), chunk(&created("a")), chunk(DELTA)];
     for number in 0..100 {
-        let ping = format!("event: keepalive\ndata: {{\"type\":\"keepalive\",\"sequence_number\":{number}}}\n\n");
+        let ping =
+            format!("event: keepalive\ndata: {{\"type\":\"keepalive\",\"sequence_number\":{number}}}\n\n");
         script.extend([Act::Wait(s(5)), chunk(&ping)]);
     }
     node.up("a").does([script]);

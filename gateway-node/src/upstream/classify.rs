@@ -96,7 +96,9 @@ fn exactly(status: Option<u16>, parts: &Parts) -> Option<(F, Reason)> {
     names(parts).find_map(|name| match word(name) {
         Some(Word::Exact(F::BadRequest, Reason::TooLarge)) if status == Some(413) => None,
         // Not the model is missing, but what the request names by id.
-        Some(Word::Exact(F::Misconfigured, _)) if status == Some(404) && is_about_another_param(parts) => None,
+        Some(Word::Exact(F::Misconfigured, _)) if status == Some(404) && is_about_another_param(parts) => {
+            None
+        }
         Some(Word::Exact(class, reason)) => Some((class, reason)),
         Some(Word::General(_)) | None => None,
     })

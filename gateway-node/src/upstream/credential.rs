@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn br_116_a_credential_is_never_printed() {
         let credential = Credential::of("sk-secret-value").unwrap();
-        let shown = format!("{credential:?} {:?}", Showing::Credential(credential.clone()).header(Auth::XApiKey));
+        let shown =
+            format!("{credential:?} {:?}", Showing::Credential(credential.clone()).header(Auth::XApiKey));
         assert!(!shown.contains("secret-value"), "{shown}");
     }
 
@@ -146,7 +147,9 @@ mod tests {
         assert!(Credential::resolve(&reference).unwrap_err().to_string().contains("empty"));
         std::fs::write(&path, "sk-1\n").unwrap();
         let credential = Credential::resolve(&reference).unwrap();
-        let shown = |auth| credential.header(auth).map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        let shown = |auth| {
+            credential.header(auth).map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+        };
         assert_eq!(shown(Auth::Bearer).unwrap(), "authorization: Bearer sk-1");
         assert_eq!(shown(Auth::XGoogApiKey).unwrap(), "x-goog-api-key: sk-1");
         let missing = Credential::resolve("env:SLUICE_TEST_NO_SUCH").unwrap_err().to_string();

@@ -149,7 +149,10 @@ mod tests {
         );
         assert_eq!(up.get("authorization").unwrap(), "Bearer ours");
         assert_eq!(up.get("x-org").unwrap(), "us");
-        assert_eq!((&up["user-agent"], &up["x-version"]), (&HeaderValue::from_static("app"), &HeaderValue::from_static("1")));
+        assert_eq!(
+            (&up["user-agent"], &up["x-version"]),
+            (&HeaderValue::from_static("app"), &HeaderValue::from_static("1"))
+        );
     }
 
     #[test]

@@ -67,9 +67,8 @@ pub async fn attempt(
 ) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
     // A name or query that no address can hold is the catalog's fault, or the caller's; no upstream's.
-    let uri = route
-        .uri(outgoing.operation, outgoing.query)
-        .map_err(|_| Fault::of(FailureClass::Misconfigured))?;
+    let uri =
+        route.uri(outgoing.operation, outgoing.query).map_err(|_| Fault::of(FailureClass::Misconfigured))?;
     let deadline = started + route.headers_timeout;
     let upstream = timeout_at(deadline, send(route, uri, outgoing))
         .await
