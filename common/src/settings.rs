@@ -1,11 +1,15 @@
 //! Settings in layers: flags over environment over the file of `--config` over defaults.
 //! What a setting means, and its default, is its service's matter.
 
+mod check;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+pub use check::{ConfigFault, Faults, TlsFiles};
 
 /// A settings struct: every field an `Option`, kebab-case, unknown keys denied, parsed by clap
 /// from flags and environment and by serde from the file.

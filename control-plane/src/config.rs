@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 use common::listen::check_plaintext;
-use common::settings::{Layered, SettingsFault};
+pub use common::settings::{ConfigFault, TlsFiles};
+use common::settings::{Faults, Layered};
 use common::telemetry::LogFormat;
 use serde::{Deserialize, Serialize};
 
@@ -89,15 +90,6 @@ pub struct Config {
     pub log_format: LogFormat,
 }
 
-/// PEM files of the listeners.
-#[derive(Debug, Clone)]
-pub struct TlsFiles {
-    /// The certificate chain.
-    pub cert: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
-}
-
 /// Where a PostgreSQL is, and how to get in. Never printed.
 #[derive(Clone)]
 pub struct DatabaseUrl(String);
@@ -115,17 +107,6 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// Why there is no [`Config`].
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigFault {
-    /// They could not be read.
-    #[error(transparent)]
-    Settings(#[from] SettingsFault),
-    /// They do not hold together: every fault, one a line.
-    #[error("faulty settings:\n  {}", .0.join("\n  "))]
-    Faulty(Vec<String>),
-}
-
 impl Config {
     /// Reads and checks the settings of `args` (the first is the program's name), of the environment
     /// and of the file that they name.
@@ -135,56 +116,33 @@ impl Config {
 
     /// Checks settings and fills in what is not given.
     pub fn check(settings: Settings) -> Result<Config, ConfigFault> {
-        let mut faults = Vec::new();
-        let admin_listen = address(&mut faults, "--admin-listen", settings.admin_listen, ADMIN_LISTEN);
-        let fleet_listen = address(&mut faults, "--fleet-listen", settings.fleet_listen, FLEET_LISTEN);
-        let http_listen = address(&mut faults, "--http-listen", settings.http_listen, HTTP_LISTEN);
-        let tls = match (settings.tls_cert, settings.tls_key) {
-            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
-            (None, None) => None,
-            (Some(_), None) => {
-                faults.push("--tls-cert needs --tls-key".to_owned());
-                None
-            }
-            (None, Some(_)) => {
-                faults.push("--tls-key needs --tls-cert".to_owned());
-                None
-            }
-        };
+        let mut faults = Faults::default();
+        let admin_listen = faults.address("--admin-listen", settings.admin_listen, ADMIN_LISTEN);
+        let fleet_listen = faults.address("--fleet-listen", settings.fleet_listen, FLEET_LISTEN);
+        let http_listen = faults.address("--http-listen", settings.http_listen, HTTP_LISTEN);
+        let tls = faults.tls_files(settings.tls_cert, settings.tls_key);
         let insecure = settings.insecure_plaintext.unwrap_or(false);
         for (name, at) in [("admin", admin_listen), ("fleet", fleet_listen), ("http", http_listen)] {
-            if let Some(Err(refused)) = at.map(|at| check_plaintext(name, at, tls.is_some(), insecure)) {
-                faults.push(refused.to_string());
+            if let Err(refused) = check_plaintext(name, at, tls.is_some(), insecure) {
+                faults.add::<()>(refused.to_string());
             }
         }
         let is_postgres = |url: &str| url.starts_with("postgres://") || url.starts_with("postgresql://");
         let database_url = settings.database_url.filter(|url| !url.is_empty());
         if database_url.as_deref().is_some_and(|url| !is_postgres(url)) {
-            faults.push("--database-url must begin with postgres://; leave it out for SQLite".to_owned());
+            faults.add::<()>("--database-url must begin with postgres://; leave it out for SQLite");
         }
-        match (admin_listen, fleet_listen, http_listen) {
-            (Some(admin_listen), Some(fleet_listen), Some(http_listen)) if faults.is_empty() => Ok(Config {
-                data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
-                admin_listen,
-                fleet_listen,
-                http_listen,
-                database_url: database_url.map(DatabaseUrl),
-                tls,
-                new_epoch: settings.new_epoch.unwrap_or(false),
-                log_format: settings.log_format.unwrap_or_default(),
-            }),
-            _ => Err(ConfigFault::Faulty(faults)),
-        }
+        faults.finish(Config {
+            data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
+            admin_listen,
+            fleet_listen,
+            http_listen,
+            database_url: database_url.map(DatabaseUrl),
+            tls,
+            new_epoch: settings.new_epoch.unwrap_or(false),
+            log_format: settings.log_format.unwrap_or_default(),
+        })
     }
-}
-
-fn address(faults: &mut Vec<String>, flag: &str, given: Option<String>, default: &str) -> Option<SocketAddr> {
-    let given = given.as_deref().unwrap_or(default);
-    let address = given.parse().ok();
-    if address.is_none() {
-        faults.push(format!("{flag}: \"{given}\" is no address; give IP:PORT, for example {default}"));
-    }
-    address
 }
 
 #[cfg(test)]
@@ -218,7 +176,7 @@ mod tests {
         ]);
         let text = fault.unwrap_err().to_string();
         for part in [
-            "--admin-listen: \"localhost\"",
+            "--admin-listen \"localhost\"",
             "fleet listener on 0.0.0.0:7444",
             "--tls-cert needs",
             "--database-url",

@@ -14,7 +14,8 @@ use clap::builder::BoolishValueParser;
 use common::id::NodeId;
 use common::limits::{SHUTDOWN_GRACE, WINDOW_LENGTH};
 use common::listen::check_plaintext;
-use common::settings::{Layered, SettingsFault};
+pub use common::settings::{ConfigFault, TlsFiles};
+use common::settings::{Faults, Layered};
 use common::telemetry::LogFormat;
 use http::Uri;
 use serde::{Deserialize, Serialize};
@@ -114,26 +115,6 @@ pub struct Config {
     pub log_format: LogFormat,
 }
 
-/// PEM files of a listener.
-#[derive(Debug, Clone)]
-pub struct TlsFiles {
-    /// The certificate chain.
-    pub cert: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
-}
-
-/// Why there is no [`Config`].
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigFault {
-    /// They could not be read.
-    #[error(transparent)]
-    Settings(#[from] SettingsFault),
-    /// They do not hold together: every fault, one a line.
-    #[error("faulty settings:\n  {}", .0.join("\n  "))]
-    Faulty(Vec<String>),
-}
-
 impl Config {
     /// Reads and checks the settings of `args` (the first is the program's name), of the environment
     /// and of the file that they name.
@@ -143,16 +124,11 @@ impl Config {
 
     /// Checks settings and fills in what is not given.
     pub fn check(settings: Settings) -> Result<Config, ConfigFault> {
-        let mut faults = Faults(Vec::new());
+        let mut faults = Faults::default();
         let insecure = settings.insecure_plaintext.unwrap_or(false);
         let listen = faults.address("--listen", settings.listen, DATA_LISTEN);
         let ops_listen = faults.address("--ops-listen", settings.ops_listen, OPS_LISTEN);
-        let tls = match (settings.tls_cert, settings.tls_key) {
-            (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
-            (None, None) => None,
-            (Some(_), None) => faults.add("--tls-cert needs --tls-key"),
-            (None, Some(_)) => faults.add("--tls-key needs --tls-cert"),
-        };
+        let tls = faults.tls_files(settings.tls_cert, settings.tls_key);
         for (name, address) in [("data", listen), ("ops", ops_listen)] {
             if let Err(refused) = check_plaintext(name, address, tls.is_some(), insecure) {
                 faults.add::<()>(refused.to_string());
@@ -163,13 +139,13 @@ impl Config {
             faults.add::<()>(format!("--allow-anonymous is for loopback, and --listen is {listen}"));
         }
         let control_planes = settings.control_plane.unwrap_or_else(|| vec![CONTROL_PLANE.to_owned()]);
-        let control_planes = faults.control_planes(&control_planes, insecure);
+        let control_planes = read_control_planes(&mut faults, &control_planes, insecure);
         if settings.node_token_file.is_none() {
             faults.add::<()>(
                 "--node-token-file is missing: the control plane writes it as node.token into its data folder",
             );
         }
-        let node_id = settings.node_id.as_deref().and_then(|id| faults.node_id(id));
+        let node_id = settings.node_id.as_deref().and_then(|id| read_node_id(&mut faults, id));
         let config = Config {
             node_id,
             control_planes,
@@ -194,79 +170,41 @@ impl Config {
             ),
             log_format: settings.log_format.unwrap_or_default(),
         };
-        if faults.0.is_empty() { Ok(config) } else { Err(ConfigFault::Faulty(faults.0)) }
+        faults.finish(config)
     }
 }
 
-struct Faults(Vec<String>);
-
-impl Faults {
-    fn add<T>(&mut self, fault: impl Into<String>) -> Option<T> {
-        self.0.push(fault.into());
-        None
+fn read_node_id(faults: &mut Faults, id: &str) -> Option<NodeId> {
+    let is_sane = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    if id.is_empty() || id.len() > 128 || !id.chars().all(is_sane) {
+        return faults.add(format!("--node-id {id:?} is not 1 to 128 letters, digits and any of -_.:"));
     }
+    Some(id.into())
+}
 
-    fn address(&mut self, flag: &str, given: Option<String>, default: &str) -> SocketAddr {
-        let text = given.as_deref().unwrap_or(default);
-        let fault = || format!("{flag} {text:?} is no address and port, such as {default}");
-        let parsed = SocketAddr::from_str(text).ok().or_else(|| self.add(fault()));
-        // Any loopback address will do to look for further faults.
-        parsed.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)))
-    }
-
-    fn duration(
-        &mut self,
-        flag: &str,
-        given: Option<String>,
-        default: Duration,
-        (min, max): (Duration, Duration),
-    ) -> Duration {
-        let Some(text) = given else { return default };
-        match humantime::parse_duration(&text) {
-            Ok(duration) if (min..=max).contains(&duration) => return duration,
-            Ok(_) => {
-                let (min, max) = (humantime::format_duration(min), humantime::format_duration(max));
-                self.add::<()>(format!("{flag} {text:?} is not within {min} and {max}"));
+/// The token goes along with each call: in clear to loopback alone.
+fn read_control_planes(faults: &mut Faults, given: &[String], insecure_plaintext: bool) -> Vec<Uri> {
+    let mut uris = Vec::new();
+    for text in given.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
+        let uri = Uri::from_str(text).ok().filter(|uri| uri.host().is_some());
+        match (uri.as_ref().and_then(Uri::scheme_str), &uri) {
+            (Some("https"), Some(uri)) => uris.push(uri.clone()),
+            (Some("http"), Some(uri)) if insecure_plaintext || is_loopback(uri) => uris.push(uri.clone()),
+            (Some("http"), Some(_)) => {
+                faults.add::<()>(format!(
+                    "--control-plane {text} would show the node's token in plaintext off loopback; \
+                     use https, or pass --insecure-plaintext behind a proxy that terminates TLS"
+                ));
             }
-            Err(_) => {
-                self.add::<()>(format!("{flag} {text:?} is no duration with a unit, such as 30s"));
+            _ => {
+                faults.add::<()>(format!("--control-plane {text:?} is no http or https URL"));
             }
         }
-        default
     }
-
-    fn node_id(&mut self, id: &str) -> Option<NodeId> {
-        let is_sane = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-        if id.is_empty() || id.len() > 128 || !id.chars().all(is_sane) {
-            return self.add(format!("--node-id {id:?} is not 1 to 128 letters, digits and any of -_.:"));
-        }
-        Some(id.into())
+    if given.iter().all(|text| text.trim().is_empty()) {
+        faults.add::<()>("--control-plane names no address");
     }
-
-    /// The token goes along with each call: in clear to loopback alone.
-    fn control_planes(&mut self, given: &[String], insecure_plaintext: bool) -> Vec<Uri> {
-        let mut uris = Vec::new();
-        for text in given.iter().map(|text| text.trim()).filter(|text| !text.is_empty()) {
-            let uri = Uri::from_str(text).ok().filter(|uri| uri.host().is_some());
-            match (uri.as_ref().and_then(Uri::scheme_str), &uri) {
-                (Some("https"), Some(uri)) => uris.push(uri.clone()),
-                (Some("http"), Some(uri)) if insecure_plaintext || is_loopback(uri) => uris.push(uri.clone()),
-                (Some("http"), Some(_)) => {
-                    self.add::<()>(format!(
-                        "--control-plane {text} would show the node's token in plaintext off loopback; \
-                         use https, or pass --insecure-plaintext behind a proxy that terminates TLS"
-                    ));
-                }
-                _ => {
-                    self.add::<()>(format!("--control-plane {text:?} is no http or https URL"));
-                }
-            }
-        }
-        if given.iter().all(|text| text.trim().is_empty()) {
-            self.add::<()>("--control-plane names no address");
-        }
-        uris
-    }
+    uris
 }
 
 fn is_loopback(uri: &Uri) -> bool {
