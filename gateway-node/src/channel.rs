@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use common::id::ChannelId;
 use common::limits::COOLDOWN_MIN;
 
+use crate::dialect::operation::Ability;
 use crate::metrics::ChannelMetrics;
 use crate::upstream::credential::Showing;
 use breaker::{Breaker, Policy};
@@ -101,11 +102,21 @@ impl Channel {
 #[derive(Default)]
 pub struct RouteState {
     cooldown: Moment,
-    /// The upstream does not have what the route promises.
-    pub suspension: Pause,
+    /// The upstream does not have what the route promises, by what it is that it cannot do.
+    suspensions: [Pause; 3],
 }
 
 impl RouteState {
+    /// The suspension for what takes this ability.
+    pub fn suspension(&self, ability: Ability) -> &Pause {
+        let [answer, count, embed] = &self.suspensions;
+        match ability {
+            Ability::Answer => answer,
+            Ability::Count => count,
+            Ability::Embed => embed,
+        }
+    }
+
     /// Until when the route cools down, if it does.
     pub fn cooling_until(&self, now: Instant) -> Option<Instant> {
         self.cooldown.after(now)

@@ -112,11 +112,12 @@ async fn walk(
         context_window: route.context_window,
     });
     let mut walk = Walk::new(hops.collect(), started);
+    let ability = outgoing.operation.ability;
     let mut outs = Vec::new();
     while let Some(index) = walk.next_hop() {
         let route = &routes[index];
         let now = Instant::now();
-        match eligible::admit(route, now) {
+        match eligible::admit(route, ability, now) {
             Ok(pass) => open.begin_attempt(pass),
             Err(out) => {
                 debug!(request.id = %head.request_id, channel.id = %route.channel.id, ?out, "route is out");
@@ -141,7 +142,7 @@ async fn walk(
         // Not asked again: a route that came back this very moment would leave no reason at all.
         eligible::none_left(&outs, now)
     } else {
-        walk.refusal(eligible::earliest_return(routes, now))
+        walk.refusal(eligible::earliest_return(routes, ability, now))
     };
     let is_callers_fault = refusal.code == Code::InvalidRequest;
     open.refuse(if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted });

@@ -20,12 +20,26 @@ pub struct Operation {
     pub rules: &'static Rules,
     /// Where the request says which model it wants, and whether it wants a stream.
     pub input: Input,
+    /// What an upstream must be able to do for it.
+    pub ability: Ability,
     /// Where callers find it, behind the API's prefix; `{model}` stands for the model's name.
     path: &'static str,
     /// Which prefixes callers may put in front, the usual one first.
     prefixes: &'static [&'static str],
     /// Appended to the `base_url` of a channel; `{model}` stands for the upstream's name of the model.
     upstream_path: &'static str,
+}
+
+/// What an upstream of a dialect may do without the rest of it: one that cannot count tokens, or a model that embeds
+/// and generates nothing, is missing for that alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ability {
+    /// What the dialect is there for.
+    Answer,
+    /// To count tokens.
+    Count,
+    /// To embed, where the dialect is there for something else.
+    Embed,
 }
 
 /// Where the request says what it wants.
@@ -78,6 +92,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::OpenaiChat,
         rules: &openai_chat::RULES,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/chat/completions",
         prefixes: OPENAI_AND_GOOGLE,
         upstream_path: "/chat/completions",
@@ -86,6 +101,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::AnthropicMessages,
         rules: &anthropic_messages::RULES,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/messages",
         prefixes: ANTHROPIC,
         upstream_path: "/messages",
@@ -94,19 +110,24 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::AnthropicMessages,
         rules: &anthropic_messages::COUNT_TOKENS,
         input: Input::Json,
+        ability: Ability::Count,
         path: "/messages/count_tokens",
         prefixes: ANTHROPIC,
         upstream_path: "/messages/count_tokens",
     },
-    google(&gemini::RULES, false, "/models/{model}:generateContent"),
-    google(&gemini::RULES, true, "/models/{model}:streamGenerateContent"),
-    google(&gemini::EMBEDDINGS, false, "/models/{model}:embedContent"),
-    google(&gemini::EMBEDDINGS, false, "/models/{model}:batchEmbedContents"),
-    google(&gemini::COUNTS, false, "/models/{model}:countTokens"),
+    google(&gemini::RULES, Ability::Answer, "/models/{model}:generateContent"),
+    Operation {
+        input: Input::Path { streams: true },
+        ..google(&gemini::RULES, Ability::Answer, "/models/{model}:streamGenerateContent")
+    },
+    google(&gemini::EMBEDDINGS, Ability::Embed, "/models/{model}:embedContent"),
+    google(&gemini::EMBEDDINGS, Ability::Embed, "/models/{model}:batchEmbedContents"),
+    google(&gemini::COUNTS, Ability::Count, "/models/{model}:countTokens"),
     Operation {
         dialect: Dialect::OpenaiResponses,
         rules: &openai_responses::RULES,
         input: Input::Responses,
+        ability: Ability::Answer,
         path: "/responses",
         prefixes: OPENAI,
         upstream_path: "/responses",
@@ -115,6 +136,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::OpenaiCompletions,
         rules: &openai_completions::RULES,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/completions",
         prefixes: OPENAI,
         upstream_path: "/completions",
@@ -123,6 +145,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::OpenaiEmbeddings,
         rules: &json_answer::EMBEDDINGS,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/embeddings",
         prefixes: OPENAI_AND_GOOGLE,
         upstream_path: "/embeddings",
@@ -131,6 +154,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::OpenaiModerations,
         rules: &json_answer::MODERATIONS,
         input: Input::JsonOr("omni-moderation-latest"),
+        ability: Ability::Answer,
         path: "/moderations",
         prefixes: OPENAI,
         upstream_path: "/moderations",
@@ -139,6 +163,7 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::OpenaiImages,
         rules: &openai_images::RULES,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/images/generations",
         prefixes: OPENAI_AND_GOOGLE,
         upstream_path: "/images/generations",
@@ -147,15 +172,16 @@ const OPERATIONS: &[Operation] = &[
         dialect: Dialect::Rerank,
         rules: &json_answer::RERANK,
         input: Input::Json,
+        ability: Ability::Answer,
         path: "/rerank",
         prefixes: RERANK,
         upstream_path: "/rerank",
     },
 ];
 
-const fn google(rules: &'static Rules, streams: bool, path: &'static str) -> Operation {
-    let input = Input::Path { streams };
-    Operation { dialect: Dialect::Gemini, rules, input, path, prefixes: GOOGLE, upstream_path: path }
+const fn google(rules: &'static Rules, ability: Ability, path: &'static str) -> Operation {
+    let input = Input::Path { streams: false };
+    Operation { dialect: Dialect::Gemini, rules, input, ability, path, prefixes: GOOGLE, upstream_path: path }
 }
 
 /// Finds what a method and path ask for.

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::channel::Channel;
 use crate::channel::pause::Admission;
+use crate::dialect::operation::Ability;
 use crate::table::{Route, Table};
 use crate::upstream::credential::Showing;
 use crate::walk::eligible::{Out, why_out};
@@ -31,7 +32,7 @@ pub(super) fn is_suspended(channel: &Channel, now: Instant) -> bool {
 
 fn route_now(route: &Route, now: Instant) -> Value {
     let open_for = route.channel.open_until(now).map(|until| seconds(until, now));
-    let (state, seconds_left) = match why_out(route, now) {
+    let (state, seconds_left) = match why_out(route, Ability::Answer, now) {
         None => ("available", None),
         Some(Out::BreakerOpen(until)) => ("breaker_open", Some(seconds(until, now))),
         Some(Out::CoolingDown(until)) => ("cooling_down", Some(seconds(until, now))),

@@ -187,6 +187,20 @@ async fn tokens_are_counted_where_the_next_channel_can_when_the_first_cannot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_channel_that_cannot_count_tokens_still_answers_messages() {
+    let node = node(2);
+    let body = r#"{"model":"m","messages":[]}"#;
+    node.up("a").does([answer(404, "", r#"{"detail":"Not Found"}"#), answer(200, "", &whole_message("a"))]);
+    node.up("b").does([answer(200, "", r#"{"input_tokens":1}"#), answer(200, "", r#"{"input_tokens":1}"#)]);
+    for called in [[1, 1], [1, 2]] {
+        let counted = node.send(to("/v1/messages/count_tokens", body)).await;
+        assert_eq!((counted.status.as_u16(), counted.header("x-sluice-channel")), (200, Some("b")));
+        assert_eq!(node.called()[..2], called);
+    }
+    assert_eq!(node.send(messages(false)).await.header("x-sluice-channel"), Some("a"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn br_003_overload_inside_the_stream_moves_on_and_is_counted() {
     let node = node(2);
     let failing =

@@ -117,6 +117,28 @@ async fn every_operation_is_asked_of_the_upstreams_own_name_and_its_bytes_come_b
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_model_cannot_do_takes_away_nothing_that_it_can() {
+    let missing = |verb: &str| {
+        let message = format!(
+            "models/m-at-a is not found for API version v1beta, or is not supported for {verb}. Call ListModels"
+        );
+        answer(404, "", &error(404, "NOT_FOUND").replace("\"m\"", &format!("{message:?}")))
+    };
+    let embeds = "/v1beta/models/m:embedContent";
+    for (first, then, good) in
+        [(embeds, GENERATE, WHOLE), (GENERATE, embeds, "{\"embedding\": {\"values\": [0.5]}}")]
+    {
+        let node = node(1);
+        node.up("a").does([missing(first), answer(200, "", good)]);
+        for _ in 0..2 {
+            assert_eq!(node.send(post(first, CONTENTS)).await.status.as_u16(), 503);
+            assert_eq!(node.up("a").called(), 1);
+        }
+        assert_eq!(node.send(post(then, CONTENTS)).await.status.as_u16(), 200, "{first}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn br_116_a_key_is_taken_as_googles_clients_show_it_and_never_goes_up() {
     let bearer = format!("Bearer {KEY}");
     for (header, query) in [

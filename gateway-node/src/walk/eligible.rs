@@ -11,6 +11,7 @@ use common::code::Code;
 
 use crate::channel::pause::{self, Admission};
 use crate::channel::{Channel, Pause, RouteState};
+use crate::dialect::operation::Ability;
 use crate::fault::{Fault, Reason};
 use crate::table::Route;
 use crate::upstream::credential::Showing;
@@ -40,11 +41,16 @@ impl Out {
 }
 
 /// Why a route is out now, if it is. Takes nothing.
-pub fn why_out(route: &Route, now: Instant) -> Option<Out> {
-    judge(route, |pause| pause.look(now), now)
+pub fn why_out(route: &Route, ability: Ability, now: Instant) -> Option<Out> {
+    judge(route, ability, |pause| pause.look(now), now)
 }
 
-fn judge(route: &Route, mut ask: impl FnMut(&Pause) -> Admission, now: Instant) -> Option<Out> {
+fn judge(
+    route: &Route,
+    ability: Ability,
+    mut ask: impl FnMut(&Pause) -> Admission,
+    now: Instant,
+) -> Option<Out> {
     if let Some(until) = route.channel.open_until(now) {
         return Some(Out::BreakerOpen(until));
     }
@@ -54,19 +60,19 @@ fn judge(route: &Route, mut ask: impl FnMut(&Pause) -> Admission, now: Instant) 
     if matches!(route.channel.credential, Showing::Missing) {
         return Some(Out::NoCredential);
     }
-    pauses(&route.channel, &route.state).into_iter().find_map(|pause| match ask(pause) {
+    pauses(&route.channel, &route.state, ability).into_iter().find_map(|pause| match ask(pause) {
         Admission::Clear | Admission::Trial => None,
         Admission::Out(until) => Some(Out::Suspended(until)),
     })
 }
 
-fn pauses<'a>(channel: &'a Channel, route: &'a RouteState) -> [&'a Pause; 3] {
-    [&channel.state.credential_suspension, &channel.state.suspension, &route.suspension]
+fn pauses<'a>(channel: &'a Channel, route: &'a RouteState, ability: Ability) -> [&'a Pause; 3] {
+    [&channel.state.credential_suspension, &channel.state.suspension, route.suspension(ability)]
 }
 
 /// Says how long until the first of the routes that are out comes back.
-pub fn earliest_return(routes: &[Route], now: Instant) -> Option<Duration> {
-    let outs: Option<Vec<Out>> = routes.iter().map(|route| why_out(route, now)).collect();
+pub fn earliest_return(routes: &[Route], ability: Ability, now: Instant) -> Option<Duration> {
+    let outs: Option<Vec<Out>> = routes.iter().map(|route| why_out(route, ability, now)).collect();
     let at = outs?.into_iter().filter_map(Out::returns_at).min()?;
     Some(at.saturating_duration_since(now))
 }
@@ -87,16 +93,19 @@ pub fn none_left(outs: &[Out], now: Instant) -> Refusal {
 pub struct Pass {
     channel: Arc<Channel>,
     route: Arc<RouteState>,
+    ability: Ability,
     /// Of credential, channel and route, in the order of [`pauses`].
     is_trial: [bool; 3],
 }
 
-/// Takes leave to ask a route now.
-pub fn admit(route: &Route, now: Instant) -> Result<Pass, Out> {
-    let mut pass = Pass { channel: route.channel.clone(), route: route.state.clone(), is_trial: [false; 3] };
+/// Takes leave to ask a route for something now.
+pub fn admit(route: &Route, ability: Ability, now: Instant) -> Result<Pass, Out> {
+    let (channel, state) = (route.channel.clone(), route.state.clone());
+    let mut pass = Pass { channel, route: state, ability, is_trial: [false; 3] };
     let mut asked = 0;
     let out = judge(
         route,
+        ability,
         |pause| {
             let admission = pause.admit(now);
             pass.is_trial[asked] = admission == Admission::Trial;
@@ -122,7 +131,8 @@ impl Pass {
     /// nothing of them.
     pub fn prove(&mut self) {
         let (channel, id) = (&self.channel, &self.channel.id);
-        let named = pauses(channel, &self.route).into_iter().zip(["credential", "whole", "route"]);
+        let named =
+            pauses(channel, &self.route, self.ability).into_iter().zip(["credential", "whole", "route"]);
         for ((pause, what), _) in named.zip(self.is_trial).filter(|(_, is_trial)| *is_trial) {
             pause.succeed(what, id);
         }
@@ -142,14 +152,15 @@ impl Pass {
                 channel.state.credential_suspension.suspend(now, "credential", id, why);
             }
             Effect::SuspendChannel => channel.state.suspension.suspend(now, "whole", id, why),
-            Effect::SuspendRoute => self.route.suspension.suspend(now, "route", id, why),
+            Effect::SuspendRoute => self.route.suspension(self.ability).suspend(now, "route", id, why),
         }
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        for (pause, is_trial) in pauses(&self.channel, &self.route).into_iter().zip(self.is_trial) {
+        let pauses = pauses(&self.channel, &self.route, self.ability);
+        for (pause, is_trial) in pauses.into_iter().zip(self.is_trial) {
             if is_trial {
                 pause.release();
             }
