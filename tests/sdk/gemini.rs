@@ -55,7 +55,8 @@ async fn healthy(language: Language) -> anyhow::Result<()> {
     for call in stage.providers[0].calls() {
         let header =
             |name: &str| call.headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
-        assert_eq!(header("x-goog-api-key").as_deref(), Some(harness::catalog::CREDENTIAL));
+        let (_, credential) = harness::catalog::credential("p1");
+        assert_eq!(header("x-goog-api-key"), Some(credential));
         assert!(header("authorization").is_none(), "{:?}", call.headers);
         let path = if call.stream {
             "/v1/models/up-m:streamGenerateContent?alt=sse"
