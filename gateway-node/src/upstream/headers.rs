@@ -16,7 +16,9 @@ const HOP_BY_HOP: &[&str] = &[
     "content-length",
 ];
 
-/// A caller's, and no upstream's business: credentials, cookies, where it called from, and what it asked of us.
+/// A caller's, and no upstream's business: credentials, cookies, where it called from, and what it asked of us. Also
+/// what turns a good request into one that must fail or an answer into half of one: what a caller asks for by a
+/// header must not look like a channel's failure.
 const NEVER_UP: &[&str] = &[
     "host",
     "authorization",
@@ -34,8 +36,19 @@ const NEVER_UP: &[&str] = &[
     "x-client-request-id",
     "openai-organization",
     "openai-project",
+    "x-server-timeout",
+    "x-goog-fieldmask",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "range",
+    "if-range",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
 ];
-const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-"];
+const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-", "x-envoy-"];
 
 /// The operator's account at the upstream, the upstream's edge, and what we say ourselves.
 const NEVER_DOWN: &[&str] = &[
@@ -55,7 +68,8 @@ const NEVER_DOWN: &[&str] = &[
     "x-client-request-id",
     "date",
 ];
-const NEVER_DOWN_PREFIXES: &[&str] = &["x-sluice-", "anthropic-", "cf-", "access-control-"];
+const NEVER_DOWN_PREFIXES: &[&str] =
+    &["x-sluice-", "anthropic-", "cf-", "access-control-", "x-litellm-", "llm_provider-"];
 /// Every vendor writes its limits and its organisations with a prefix of its own.
 const NEVER_DOWN_PARTS: &[&str] = &["ratelimit", "rate-limit", "retry-after", "organization"];
 
@@ -138,6 +152,13 @@ mod tests {
             ("user-agent", "app"),
             ("x-sluice-gate", "complete"),
             ("x-forwarded-for", "10.0.0.1"),
+            // Google fails with a 500 when the time is short, and leaves the answer out behind a mask.
+            ("x-server-timeout", "1"),
+            ("x-goog-fieldmask", "usageMetadata"),
+            ("x-http-method-override", "GET"),
+            ("x-envoy-upstream-rq-timeout-ms", "1"),
+            ("range", "bytes=0-9"),
+            ("if-none-match", "*"),
         ]);
         let up = upward(&caller, &[], &HeaderMap::new(), None);
         assert_eq!(up, headers(&[("user-agent", "app"), ("accept-encoding", "identity")]));
@@ -183,6 +204,8 @@ mod tests {
             ("x-ms-retry-after-ms", "100"),
             ("anthropic-ratelimit-tokens-remaining", "1"),
             ("cf-ray", "1"),
+            ("x-litellm-key-spend", "12.5"),
+            ("llm_provider-set-cookie", "a=b"),
             ("x-request-id", "theirs"),
             ("openai-processing-ms", "12"),
         ]);
