@@ -209,7 +209,8 @@ fn find_error(document: &Value) -> Option<Parts> {
 
 /// Whether what is missing is a file, a container or the like that the request names, and not the model or the path.
 fn is_named_by_request(parts: &Parts) -> bool {
-    let message = parts.message.trim().trim_end_matches('.').to_ascii_lowercase();
+    // Not what is quoted: an id is what its caller calls it.
+    let message = classify::unquoted(parts.message.trim().trim_end_matches('.'));
     !message.is_empty() && message != "not found" && !message.contains("model")
 }
 

@@ -424,7 +424,7 @@ async fn a_refusal_that_another_channel_could_cure_moves_on() {
 async fn what_a_request_names_by_id_and_nobody_has_takes_no_route_away() {
     let node = node(2);
     for name in ["a", "b"] {
-        let missing = refusal(404, "not_found_error", "File not found: file_1");
+        let missing = refusal(404, "not_found_error", "File not found: file_model_1");
         node.up(name).does([missing, answer(200, "", &whole_message(name))]);
     }
     let answered = node.send(messages(false)).await;

@@ -12,6 +12,7 @@ use super::hint;
 use crate::dialect::Rules;
 use crate::dialect::parts::{Parts, Shape};
 use crate::fault::{Fault, Reason};
+pub(crate) use words::unquoted;
 use words::{Word, word};
 
 /// Judges an answer whose status is not 2xx; redirects are not followed. `body` is what was read of it, perhaps cut.
@@ -96,7 +97,9 @@ fn exactly(status: Option<u16>, parts: &Parts) -> Option<(F, Reason)> {
     names(parts).find_map(|name| match word(name) {
         Some(Word::Exact(F::BadRequest, Reason::TooLarge)) if status == Some(413) => None,
         // Not the model is missing, but what the request names by id.
-        Some(Word::Exact(F::Misconfigured, _)) if status == Some(404) && is_about_another_param(parts) => {
+        Some(Word::Exact(F::Misconfigured, _))
+            if matches!(status, Some(403 | 404)) && is_named_by_request(parts) =>
+        {
             None
         }
         Some(Word::Exact(class, reason)) => Some((class, reason)),
@@ -119,11 +122,15 @@ fn by_status(status: u16, parts: &Parts) -> (F, Reason) {
         401 => F::Credential,
         402 => F::Balance,
         403 if words::is_about_policy(&parts.message) => return (F::BadRequest, Reason::ContentPolicy),
-        // A page instead of an error may come from a filter that dislikes what the request says: that must not
+        // What is no error of the dialect may come from a filter that dislikes what the request says: that must not
         // take the route away from everybody.
-        403 if *parts == Parts::default() => return (F::BadRequest, Reason::Unshaped),
+        403 if parts.shape == Shape::Foreign && names(parts).next().is_none() => {
+            return (F::BadRequest, Reason::Unshaped);
+        }
         // What the request names by id is missing there, not the model.
-        404 if is_about_another_param(parts) => return (F::BadRequest, Reason::Unshaped),
+        403 | 404 if is_named_by_request(parts) => return (F::BadRequest, Reason::Unshaped),
+        // It depends on what the request names, such as a server of tools.
+        424 if is_named_by_request(parts) => return (F::BadRequest, Reason::Plain),
         403 | 404 | 405 | 407 | 410 | 426 => F::Misconfigured,
         408 | 504 | 524 => F::Timeout,
         409 | 421 | 425 => F::Transient,
@@ -137,8 +144,12 @@ fn by_status(status: u16, parts: &Parts) -> (F, Reason) {
     (class, Reason::Plain)
 }
 
-fn is_about_another_param(parts: &Parts) -> bool {
-    parts.param.as_deref().is_some_and(|param| param != "model")
+/// Whether an error is about something that the request names, and not about the model.
+fn is_named_by_request(parts: &Parts) -> bool {
+    match parts.param.as_deref() {
+        Some(param) => param != "model",
+        None => words::is_about_id(&parts.message),
+    }
 }
 
 /// A name that says that the upstream has too much to do, under a status that does not.

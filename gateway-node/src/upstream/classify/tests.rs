@@ -97,13 +97,25 @@ fn what_the_body_names_counts_more_than_the_status() {
         // A caller that names what is not the account's must not take the route away from everybody either.
         (403, error("CachedContent not found (or permission denied)", r#","code":403,"status":"PERMISSION_DENIED""#), F::BadRequest, Unshaped),
         (403, error("You do not have permission to access the File abc or it may not exist.", r#","code":403,"status":"PERMISSION_DENIED""#), F::BadRequest, Unshaped),
+        (400, error("The File abc is not in an ACTIVE state and usage is not allowed.", r#","code":400,"status":"FAILED_PRECONDITION""#), F::BadRequest, Unshaped),
+        (403, error("no access to that file", r#","type":"invalid_request_error","param":"file_id""#), F::BadRequest, Unshaped),
+        (403, error("no access to that model", r#","type":"invalid_request_error","param":"model""#), F::Misconfigured, Plain),
         (403, error("b", r#","code":403,"status":"PERMISSION_DENIED""#), F::Misconfigured, Plain),
+        (403, r#"{"message":"Forbidden"}"#.into(), F::BadRequest, Unshaped),
         // A filter's page must not take the route away from everybody.
         (403, HTML.into(), F::BadRequest, Unshaped),
         // 404
         (404, error("b", r#","code":"DeploymentNotFound""#), F::Misconfigured, Plain),
         (404, error("No endpoints found that support tool use", r#","code":404"#), F::BadRequest, Unshaped),
         (404, error("No such File object", r#","type":"invalid_request_error","param":"id","code":null"#), F::BadRequest, Unshaped),
+        (404, error("Vector store with id ['vs_model'] not found.", INVALID), F::BadRequest, Unshaped),
+        (404, error("No such File object: file-1", INVALID), F::BadRequest, Unshaped),
+        (404, error("Model with id 'm' not found", INVALID), F::Misconfigured, Plain),
+        (404, error("Invalid URL (POST /v1/x)", INVALID), F::Misconfigured, Plain),
+        // 424: a tool server of the caller's, three times asked, must not open the breaker.
+        (424, error("Error retrieving tool list from MCP server: 'x'", r#","type":"external_connector_error","param":"tools","code":"http_error""#), F::BadRequest, Plain),
+        (424, error("b", r#","type":"invalid_request_error","param":"tools""#), F::BadRequest, Plain),
+        (424, error("b", ""), F::UpstreamError, Plain),
         // 413
         (413, error("b", r#","type":"request_too_large""#), F::BadRequest, Unshaped),
         (413, HTML.into(), F::BadRequest, Unshaped),

@@ -139,6 +139,9 @@ pub(super) fn word(name: &str) -> Option<Word> {
             Exact(F::BadRequest, Reason::TooLarge)
         }
 
+        // A server of tools that the request names does not answer.
+        "external_connector_error" => Exact(F::BadRequest, Reason::Plain),
+
         "badrequesterror"
         | "bad_request"
         | "bad_request_error"
@@ -186,7 +189,7 @@ pub(super) fn phrase(message: &str) -> Option<(F, Reason)> {
 }
 
 /// The part of a message, in lower case, that comes before anything quoted or nested.
-pub(super) fn unquoted(message: &str) -> String {
+pub(crate) fn unquoted(message: &str) -> String {
     let mut previous = ' ';
     let end = message.find(|c: char| {
         let is_apostrophe = c == '\'' && previous.is_alphanumeric();
@@ -243,12 +246,20 @@ pub(super) fn is_about_model(message: &str) -> bool {
             && missing.iter().any(|phrase| lower.contains(phrase)))
 }
 
-/// Whether something that the request names is not that account's, as Google says it of files and cached content
-/// (under a 403, as if the key were at fault). Takes lower case.
+/// Whether something that the request names is not that account's, or not ready, as Google says it of files and cached
+/// content (under a 403, as if the key were at fault, or as a precondition of the account). Takes lower case.
 pub(super) fn is_about_resource(message: &str) -> bool {
     message.starts_with("cachedcontent not found")
+        || (message.starts_with("the file ") && message.contains("is not in an active state"))
         || (message.starts_with("you do not have permission to access the file")
             && message.ends_with("or it may not exist."))
+}
+
+/// Whether what is missing has an id that the request names, as OpenAI says it of what it stores.
+pub(super) fn is_about_id(message: &str) -> bool {
+    let head = unquoted(message);
+    (head.contains(" with id") || head.starts_with("no such file"))
+        && !["model", "deployment"].iter().any(|ours| head.contains(ours))
 }
 
 /// What it decides is harmless, so the whole message is looked at.
