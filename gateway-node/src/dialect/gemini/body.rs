@@ -1,8 +1,10 @@
 //! Where a request to Google's API names the model of its path once more, so that both say the same to an upstream
 //! that has another name for it. Reads without a tree; everything else in the body is the upstream's matter.
 
+use std::fmt;
 use std::ops::Range;
 
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::dialect::fields;
@@ -20,10 +22,11 @@ pub fn scan(body: &[u8], model: &str) -> Result<Vec<Range<usize>>, ScanFault> {
         fields::object(text, ["model", "requests", "generateContentRequest", "generate_content_request"])
             .map_err(|e| json(&e))?;
     let mut names = Vec::from_iter(own);
+    names.extend(inner.into_iter().chain(inner_snake).filter_map(named_in));
     // What is not of this form is the upstream's to refuse.
-    let items = requests.and_then(|raw| serde_json::from_str::<Vec<&RawValue>>(raw).ok()).unwrap_or_default();
-    let nested = items.into_iter().map(RawValue::get).chain(inner).chain(inner_snake);
-    names.extend(nested.filter_map(|raw| fields::object(raw, ["model"]).ok()?[0]));
+    let in_requests =
+        requests.and_then(|raw| serde_json::Deserializer::from_str(raw).deserialize_seq(NamesInItems).ok());
+    names.extend(in_requests.unwrap_or_default());
 
     let mut spans = Vec::with_capacity(names.len());
     for raw in names.into_iter().filter(|raw| *raw != "null") {
@@ -36,6 +39,30 @@ pub fn scan(body: &[u8], model: &str) -> Result<Vec<Range<usize>>, ScanFault> {
     }
     spans.sort_by_key(|span| span.start);
     Ok(spans)
+}
+
+/// The raw `model` of an object.
+fn named_in(raw: &str) -> Option<&str> {
+    if raw.starts_with('{') { fields::object(raw, ["model"]).ok()?[0] } else { None }
+}
+
+/// Keeps what the items of an array name, and not the items: there may be millions.
+struct NamesInItems;
+
+impl<'de> Visitor<'de> for NamesInItems {
+    type Value = Vec<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some(item) = items.next_element::<&'de RawValue>()? {
+            names.extend(named_in(item.get()));
+        }
+        Ok(names)
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +85,7 @@ mod tests {
                 r#"{"requests":[{"model":"models/m","content":{}}, {"content":{}} ,{"model":"m"}],"model":"m"}"#,
                 &["\"models/m\"", "\"m\"", "\"m\""],
             ),
+            (r#"{"requests":[0,"model",{"model":"m"},[{"model":"x"}],null,{"model":null}]}"#, &["\"m\""]),
             (r#"{"generateContentRequest":{"model":"models/m","contents":[]}}"#, &["\"models/m\""]),
             (r#"{"generate_content_request":{"model":"models\/m"}}"#, &["\"models\\/m\""]),
         ] {
