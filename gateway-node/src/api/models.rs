@@ -19,10 +19,10 @@ pub fn list(
     request: &Request<Incoming>,
     head: &Head,
 ) -> Result<Response<AnswerBody>, Code> {
-    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
     if is_googles(request.headers()) {
         return googles_list(gateway, table, request, head);
     }
+    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
     let names: Vec<&str> = table.models().map(|(model, _)| model.as_str()).collect();
     let list = if is_anthropics(request.headers()) { anthropics_list(&names) } else { openais_list(&names) };
     Ok(json_answer(head, StatusCode::OK, &list))
@@ -36,10 +36,10 @@ pub fn one(
     head: &Head,
     name: &str,
 ) -> Result<Response<AnswerBody>, Code> {
-    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
     if is_googles(request.headers()) {
         return googles_one(gateway, table, request, head, name);
     }
+    gateway.keys.load().check(request.headers(), None, gateway.settings)?;
     let (model, _) = table.models().find(|(model, _)| model.as_str() == name).ok_or(Code::ModelNotFound)?;
     let shown = if is_anthropics(request.headers()) { anthropics } else { openais };
     Ok(json_answer(head, StatusCode::OK, &shown(model.as_str())))

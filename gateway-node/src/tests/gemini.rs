@@ -219,8 +219,10 @@ async fn models_are_listed_as_google_does() {
         let one: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&one["name"], &one["displayName"]), (&"models/m".into(), &"m".into()));
     }
-    let by_query = node.send(get(&format!("/v1beta/models?key={KEY}"), ("accept", "*/*"))).await;
-    assert_eq!(by_query.status.as_u16(), 200);
+    for path in ["/v1beta/models", "/v1/models", "/v1/models/m"] {
+        let by_query = node.send(get(&format!("{path}?key={KEY}"), ("accept", "*/*"))).await;
+        assert_eq!(by_query.status.as_u16(), 200, "{path}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
