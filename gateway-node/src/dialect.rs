@@ -1,5 +1,14 @@
 //! What a dialect must tell the data plane, as one table of functions per dialect. All of them are pure:
 //! bytes in, judgement or bytes out. A further dialect is one more file, and rows in the table of [`operation`].
+//!
+//! | question | file |
+//! | --- | --- |
+//! | which path asks for what, of which dialect | [`operation`]; what of the query goes up: [`query`] |
+//! | which model, and is it a stream | [`scan`], [`gemini::body`]; another name in its place: [`splice`] |
+//! | where does an event of a stream end | [`sse`], or [`elements`] of one JSON array |
+//! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
+//! | what does an error say | [`parts`], found by [`openai_error`]; what follows from it: `upstream::classify` |
+//! | how is JSON read without a tree | `fields`, `json` |
 
 pub mod anthropic_messages;
 pub mod elements;
