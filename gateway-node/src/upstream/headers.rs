@@ -36,6 +36,10 @@ const NEVER_UP: &[&str] = &[
     "x-client-request-id",
     "openai-organization",
     "openai-project",
+    "origin",
+    "referer",
+    "anthropic-dangerous-direct-browser-access",
+    "content-encoding",
     "x-server-timeout",
     "x-goog-fieldmask",
     "x-http-method",
@@ -48,7 +52,7 @@ const NEVER_UP: &[&str] = &[
     "if-modified-since",
     "if-unmodified-since",
 ];
-const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-", "x-envoy-"];
+const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-", "x-envoy-", "sec-", "access-control-"];
 
 /// The operator's account at the upstream, the upstream's edge, and what we say ourselves.
 const NEVER_DOWN: &[&str] = &[
@@ -158,6 +162,12 @@ mod tests {
             ("x-http-method-override", "GET"),
             ("x-envoy-upstream-rq-timeout-ms", "1"),
             ("range", "bytes=0-9"),
+            // Anthropic refuses the key of who seems to be a page in a browser.
+            ("origin", "https://app.example"),
+            ("referer", "https://app.example/chat"),
+            ("sec-fetch-mode", "cors"),
+            // The body was read as it is: it is in no encoding.
+            ("content-encoding", "gzip"),
             ("if-none-match", "*"),
         ]);
         let up = upward(&caller, &[], &HeaderMap::new(), None);
