@@ -98,9 +98,10 @@ fn exactly(status: Option<u16>, parts: &Parts) -> Option<(F, Reason)> {
         Some(Word::Exact(F::BadRequest, Reason::TooLarge)) if status == Some(413) => None,
         // Not the model is missing, but what the request names by id.
         Some(Word::Exact(F::Misconfigured, _))
-            if matches!(status, Some(403 | 404)) && is_named_by_request(parts) =>
+            if matches!(status, None | Some(403 | 404)) && is_named_by_request(parts) =>
         {
-            None
+            // Its status may still say what is wrong with it.
+            status.is_none().then_some((F::BadRequest, Reason::Unshaped))
         }
         Some(Word::Exact(class, reason)) => Some((class, reason)),
         Some(Word::General(_)) | None => None,

@@ -217,6 +217,8 @@ fn an_error_inside_a_200_is_judged_by_its_names_then_its_numbers_then_its_words(
         (r#"{"code":400}"#, F::BadRequest, Some(400)),
         (r#"{"code":422}"#, F::BadRequest, Some(422)),
         (r#"{"code":404}"#, F::Misconfigured, Some(404)),
+        (r#"{"type":"not_found_error","message":"m","param":"id"}"#, F::BadRequest, Some(400)),
+        (r#"{"type":"not_found_error","message":"m"}"#, F::Misconfigured, None),
         (r#"{"code":401}"#, F::Credential, Some(401)),
         (r#"{"code":503,"status":"UNAVAILABLE"}"#, F::Overloaded, Some(503)),
         (r#"{"status":"RESOURCE_EXHAUSTED"}"#, F::RateLimited, None),
