@@ -109,8 +109,12 @@ impl Judge {
         if event.is_opaque && self.until == Until::Content {
             return Some(Step::Commit(Decision::Bounds));
         }
-        let is_done = self.until == Until::Complete && (self.rules.observe)(event) == After::Done;
-        if is_done && (self.has_content || self.has_end || self.follow.has_finished()) {
+        let is_over = || match (self.rules.observe)(event) {
+            After::Done => self.has_content || self.has_end || self.follow.has_finished(),
+            After::Ends => self.follow.has_finished(),
+            After::Ordinary | After::Finish | After::Raises | After::FailedQuietly => false,
+        };
+        if self.until == Until::Complete && is_over() {
             return Some(self.commit());
         }
         match ((self.rules.judge)(event), self.until) {

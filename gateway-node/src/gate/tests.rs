@@ -392,6 +392,17 @@ fn an_undecided_stream_is_committed_when_the_time_is_over() {
 }
 
 #[test]
+fn until_complete_a_done_behind_a_finish_that_is_no_frame_of_the_dialect_ends_the_stream() {
+    let image = "event: image_generation.completed\ndata: {\"type\":\"image_generation.completed\",\"b64_json\":\"x\"}\n\n";
+    let done = "data: [DONE]\n\n";
+    let gate =
+        || Gate::new(&crate::dialect::openai_images::RULES, true, Some("text/event-stream"), Until::Complete);
+    let seen = attempt(gate(), &[image.as_bytes(), done.as_bytes()], Tail::Clean);
+    assert_eq!(seen, sent(Decision::Content, &[image, done], How::Finished));
+    assert_eq!(dropped(&attempt(gate(), &[done.as_bytes()], Tail::Clean)), Some(F::Empty));
+}
+
+#[test]
 fn until_complete_a_stream_is_held_to_its_terminal_frame() {
     let run = |frames: &[&str], tail| {
         let chunks: Vec<&[u8]> = frames.iter().map(|frame| frame.as_bytes()).collect();
