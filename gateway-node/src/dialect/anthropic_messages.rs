@@ -12,10 +12,10 @@ use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::json::{is_error_event, is_something, read, trimmed};
+use super::json::{is_error_event, is_failure, is_something, read, trimmed};
 use super::parts::Parts;
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields, openai_error};
+use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -110,12 +110,6 @@ fn stop_reason(map: &Map<String, Value>) -> Option<&str> {
     map.get("stop_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty())
 }
 
-/// A reason that relays give for what is no end but a failure.
-fn is_failure(reason: &str) -> bool {
-    let reason = reason.to_ascii_lowercase();
-    reason == "error" || reason.ends_with("_error")
-}
-
 /// What an event named `error` says, also where it is no JSON.
 fn named_error(data: &[u8]) -> Parts {
     match read(data) {
@@ -154,17 +148,8 @@ fn judge_count(body: &[u8]) -> Verdict {
     }
 }
 
-/// Judges a body that is no answer: an error, a document with nothing in it, or no document at all.
 fn judge_unanswered(body: &str) -> Verdict {
-    if body.is_empty() {
-        return Verdict::failed(F::Empty);
-    }
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
-    match find_error(&document) {
-        Some(parts) => failed(&parts),
-        None if document.is_object() => Verdict::failed(F::Empty),
-        None => Verdict::failed(F::Malformed),
-    }
+    json_answer::unanswered(body, find_error, |_| false)
 }
 
 fn observe(event: &Event<'_>) -> After {

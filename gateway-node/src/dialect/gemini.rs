@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::json::{is_error_event, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields, openai_error};
+use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -191,23 +191,11 @@ fn judge_by<const N: usize>(
     is_answer: impl Fn([Option<&str>; N]) -> bool,
     says_something: impl Fn(&Map<String, Value>) -> bool,
 ) -> Verdict {
-    let body = trimmed(body);
-    if body.is_empty() {
-        return Verdict::failed(F::Empty);
-    }
-    let text = String::from_utf8_lossy(body);
+    let text = String::from_utf8_lossy(trimmed(body));
     if fields::object(&text, names).is_ok_and(is_answer) {
         return Verdict::Content;
     }
-    let Ok(document) = serde_json::from_str::<Value>(&text) else { return Verdict::failed(F::Malformed) };
-    if let Some(parts) = find_error(&document) {
-        return Verdict::Error(Box::new(classify::error_value(&parts)));
-    }
-    match &document {
-        Value::Object(map) if says_something(map) => Verdict::Content,
-        Value::Object(_) => Verdict::failed(F::Empty),
-        _ => Verdict::failed(F::Malformed),
-    }
+    json_answer::unanswered(&text, find_error, says_something)
 }
 
 fn find_error(document: &Value) -> Option<Parts> {

@@ -27,6 +27,12 @@ pub fn is_something(value: &Value) -> bool {
     }
 }
 
+/// Whether a reason to stop is what relays give for a failure, and no end.
+pub fn is_failure(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    reason == "error" || reason.ends_with("_error")
+}
+
 /// Whether an event is named `error`.
 pub fn is_error_event(event: &Event<'_>) -> bool {
     event.name.is_some_and(|name| name.trim_ascii() == b"error")

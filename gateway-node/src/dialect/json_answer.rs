@@ -48,11 +48,7 @@ const RANKING: Wanted = Wanted { arrays: ["results", "data"], may_be_empty: true
 
 /// Judges a whole answer.
 pub fn judge_whole(body: &[u8], wanted: &Wanted) -> Verdict {
-    let body = trimmed(body);
-    if body.is_empty() {
-        return Verdict::failed(F::Empty);
-    }
-    let text = String::from_utf8_lossy(body);
+    let text = String::from_utf8_lossy(trimmed(body));
     let [first, second] = wanted.arrays;
     match fields::object(&text, ["error", first, second]) {
         Ok([error, first, second]) if is_none(error) => match first.or(second) {
@@ -69,13 +65,28 @@ fn is_none(error: Option<&str>) -> bool {
     fields::is_null(error) || matches!(error, Some(r#""""# | "{}" | "[]" | "false"))
 }
 
-/// Judges a body that has no answer, or an error beside it.
 fn judge_unanswered(body: &str) -> Verdict {
+    unanswered(body, find_error, |_| false)
+}
+
+/// Judges a whole body of any dialect in which no answer was found, or an error beside it: small enough to be looked at
+/// as a tree, or not JSON at all.
+pub(super) fn unanswered(
+    body: &str,
+    find_error: fn(&Value) -> Option<Parts>,
+    says_something: impl Fn(&Map<String, Value>) -> bool,
+) -> Verdict {
+    if body.is_empty() {
+        return Verdict::failed(F::Empty);
+    }
     let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
-    match (find_error(&document), &document) {
-        (Some(parts), _) => Verdict::Error(Box::new(classify::error_value(&parts))),
-        (None, Value::Object(_)) => Verdict::failed(F::Empty),
-        (None, _) => Verdict::failed(F::Malformed),
+    if let Some(parts) = find_error(&document) {
+        return Verdict::Error(Box::new(classify::error_value(&parts)));
+    }
+    match &document {
+        Value::Object(map) if says_something(map) => Verdict::Content,
+        Value::Object(_) => Verdict::failed(F::Empty),
+        _ => Verdict::failed(F::Malformed),
     }
 }
 

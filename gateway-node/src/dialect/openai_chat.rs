@@ -8,10 +8,10 @@ use common::class::FailureClass as F;
 use memchr::memmem::Finder;
 use serde_json::{Map, Value};
 
-use super::json::{is_error_event, is_something, read, trimmed};
+use super::json::{is_error_event, is_failure, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, Rules, Verdict, fields, openai_error};
+use super::{After, Rules, Verdict, fields, json_answer, openai_error};
 use crate::fault::Fault;
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
@@ -109,10 +109,6 @@ fn says_something(delta: &Map<String, Value>) -> bool {
 
 /// A choice that ended with a failure. `has_content`: the upstream's second reason counts only where nothing came.
 fn failed_choice(choice: &Map<String, Value>, has_content: bool) -> Option<Fault> {
-    let is_failure = |reason: &str| {
-        let reason = reason.to_ascii_lowercase();
-        reason == "error" || reason.ends_with("_error")
-    };
     let native = choice.get("native_finish_reason").and_then(Value::as_str).filter(|_| !has_content);
     let has_failed = finish_reason(choice).is_some_and(is_failure)
         || (finish_reason(choice).is_some() && native.is_some_and(is_failure));
@@ -127,15 +123,10 @@ fn finish_reason(choice: &Map<String, Value>) -> Option<&str> {
 }
 
 fn judge_whole(body: &[u8]) -> Verdict {
-    let body = trimmed(body);
-    if body.is_empty() {
-        return Verdict::failed(F::Empty);
-    }
-    let text = String::from_utf8_lossy(body);
+    let text = String::from_utf8_lossy(trimmed(body));
     let choices = match fields::object(&text, ["error", "choices"]) {
         Ok([error, Some(choices)]) if fields::is_null(error) && fields::is_filled_array(choices) => choices,
-        // An error, or nothing that is known: small enough to be looked at as a tree, or not JSON at all.
-        _ => return judge_unanswered(&text),
+        _ => return json_answer::unanswered(&text, find_error, has_choices),
     };
     if ERROR.find(choices.as_bytes()).is_none() {
         return Verdict::Content;
@@ -146,19 +137,6 @@ fn judge_whole(body: &[u8]) -> Verdict {
             Verdict::Hold | Verdict::Content | Verdict::End => Verdict::Content,
         },
         _ => Verdict::Content,
-    }
-}
-
-/// Judges a body that has no choices, or has an error beside them.
-fn judge_unanswered(body: &str) -> Verdict {
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
-    if let Some(parts) = find_error(&document) {
-        return Verdict::Error(Box::new(classify::error_value(&parts)));
-    }
-    match &document {
-        Value::Object(map) if has_choices(map) => Verdict::Content,
-        Value::Object(_) => Verdict::failed(F::Empty),
-        _ => Verdict::failed(F::Malformed),
     }
 }
 
