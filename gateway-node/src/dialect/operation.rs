@@ -267,10 +267,9 @@ impl Operation {
             (Dialect::AnthropicMessages, _) => &["beta"],
             _ => &[],
         };
-        let alt = query::value(query, "alt").or_else(|| query::value(query, "$alt"));
-        if self.dialect == Dialect::Gemini
-            && alt.is_some_and(|alt| !matches!(alt.as_ref(), "" | "sse" | "json"))
-        {
+        // Each of them: which one counts is the upstream's matter.
+        let mut alts = query::values(query, &["alt", "$alt"]);
+        if self.dialect == Dialect::Gemini && alts.any(|alt| !matches!(alt.as_ref(), "" | "sse" | "json")) {
             return Err("the query parameter \"alt\" takes \"sse\" or \"json\"");
         }
         Ok(query::upward(query, names))
@@ -435,6 +434,17 @@ mod tests {
             assert!(!is_googles(path, &none), "{path}");
         }
         assert!(is_googles("/v1/models", &googles) && !is_googles("/v1/chat/completions", &googles));
+    }
+
+    #[test]
+    fn a_form_of_answer_that_cannot_be_judged_is_refused_wherever_it_stands() {
+        let Asked::Operation(operation, _) = find(&Method::POST, "/models/m:streamGenerateContent") else {
+            panic!("no operation");
+        };
+        assert_eq!(operation.upward_query(Some("alt=sse&key=k")), Ok(Some("alt=sse".into())));
+        for query in ["alt=proto", "alt=sse&alt=media", "alt=sse&$alt=proto", "$alt=json&%24alt=proto"] {
+            assert!(operation.upward_query(Some(query)).is_err(), "{query}");
+        }
     }
 
     #[test]

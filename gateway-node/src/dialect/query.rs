@@ -11,8 +11,14 @@ pub fn upward(query: Option<&str>, names: &[&str]) -> Option<String> {
 
 /// The value of the first parameter of this name, decoded.
 pub fn value<'a>(query: Option<&'a str>, wanted: &str) -> Option<Cow<'a, str>> {
-    let pair = pairs(query).find(|pair| name(pair) == wanted)?;
-    Some(super::operation::decoded(pair.split_once('=').map_or("", |(_, value)| value)))
+    values(query, &[wanted]).next()
+}
+
+/// The values of all parameters of these names, decoded.
+pub fn values<'a>(query: Option<&'a str>, wanted: &[&str]) -> impl Iterator<Item = Cow<'a, str>> {
+    pairs(query)
+        .filter(|pair| wanted.contains(&name(pair).as_ref()))
+        .map(|pair| super::operation::decoded(pair.split_once('=').map_or("", |(_, value)| value)))
 }
 
 fn pairs(query: Option<&str>) -> impl Iterator<Item = &str> {
@@ -46,6 +52,7 @@ mod tests {
     fn a_value_is_decoded() {
         assert_eq!(value(Some("a=1&key=sk%2Dx&key=2"), "key").as_deref(), Some("sk-x"));
         assert_eq!(value(Some("key"), "key").as_deref(), Some(""));
+        assert_eq!(values(Some("a=1&%24a=2&b=3&a"), &["a", "$a"]).collect::<Vec<_>>(), ["1", "2", ""]);
         assert_eq!((value(Some("keys=1"), "key"), value(None, "key")), (None, None));
     }
 }
