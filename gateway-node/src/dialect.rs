@@ -3,7 +3,7 @@
 //!
 //! | question | file |
 //! | --- | --- |
-//! | which path asks for what, of which dialect | [`operation`]; what of the query goes up: [`query`] |
+//! | which path asks for what, of which dialect | [`operation`]; what of the query goes up: [`query`]; names in both: [`percent`] |
 //! | which model, and is it a stream | [`scan`], [`gemini::body`]; another name in its place: [`splice`] |
 //! | where does an event of a stream end | [`sse`], or [`elements`] of one JSON array |
 //! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
@@ -23,6 +23,7 @@ pub mod openai_images;
 pub mod openai_responses;
 pub mod operation;
 pub mod parts;
+pub mod percent;
 pub mod query;
 pub mod scan;
 pub mod splice;

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use common::dialect::Dialect;
 use http::{HeaderMap, Method};
 
+use super::percent::{decoded, encoded};
 use super::{
     Rules, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images,
     openai_responses, query,
@@ -306,36 +307,6 @@ impl Operation {
             }
         })
     }
-}
-
-/// Percent-decodes a part of a path or query; what is not valid is left as it is.
-pub fn decoded(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return Cow::Borrowed(text);
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let value = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        bytes.push(value.unwrap_or(*first));
-        rest = if value.is_some() { &tail[2..] } else { tail };
-    }
-    String::from_utf8(bytes).map_or(Cow::Borrowed(text), Cow::Owned)
-}
-
-/// Percent-encodes all but the unreserved characters of RFC 3986 and the slash.
-pub fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
-                encoded.push(byte.into());
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

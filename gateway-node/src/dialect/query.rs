@@ -18,7 +18,7 @@ pub fn value<'a>(query: Option<&'a str>, wanted: &str) -> Option<Cow<'a, str>> {
 pub fn values<'a>(query: Option<&'a str>, wanted: &[&str]) -> impl Iterator<Item = Cow<'a, str>> {
     pairs(query)
         .filter(|pair| wanted.contains(&name(pair).as_ref()))
-        .map(|pair| super::operation::decoded(pair.split_once('=').map_or("", |(_, value)| value)))
+        .map(|pair| super::percent::decoded(pair.split_once('=').map_or("", |(_, value)| value)))
 }
 
 fn pairs(query: Option<&str>) -> impl Iterator<Item = &str> {
@@ -26,7 +26,7 @@ fn pairs(query: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 fn name(pair: &str) -> Cow<'_, str> {
-    super::operation::decoded(pair.split_once('=').map_or(pair, |(name, _)| name))
+    super::percent::decoded(pair.split_once('=').map_or(pair, |(name, _)| name))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use common::pb::fleet as pb;
 use super::{Chain, Entry, Route, Table};
 use crate::channel::breaker::Policy;
 use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
-use crate::dialect::operation;
+use crate::dialect::{operation, percent};
 use crate::gate::Until;
 use crate::metrics::Metrics;
 use crate::upstream::client::Way;
@@ -132,7 +132,7 @@ impl Builder<'_> {
             return None;
         }
         let fingerprint = credential.fingerprint();
-        let encode = |text: &str| operation::encoded(text).replace('/', "%2F");
+        let encode = |text: &str| percent::encoded(text).replace('/', "%2F");
         let query = channel.query.iter().map(|f| format!("{}={}", encode(&f.name), encode(&f.value)));
         let query = query.collect::<Vec<_>>().join("&");
         let identity = Identity {

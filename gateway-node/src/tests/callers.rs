@@ -118,3 +118,18 @@ async fn a_model_with_a_slash_in_its_name_is_found_as_the_sdks_write_it() {
     }
     assert_eq!(node.send(get("/v1/models/org%2")).await.status.as_u16(), 404);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_makes_the_upstreams_address_too_long_is_the_callers_fault_and_takes_no_route_out() {
+    let node = Node::speaking("anthropic-messages", 1);
+    node.up("a").does([failing(503)]);
+    let path = "/v1/messages?beta=";
+    let long = path.to_owned() + &"x".repeat(usize::from(u16::MAX) - 1 - path.len());
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    let refused = node.send(post_json(&long, body)).await;
+    assert_eq!(refused.status.as_u16(), 414);
+    assert!(refused.text().await.0.contains("the query of the request is too long"));
+    assert_eq!(node.called(), [0, 0, 0]);
+    assert_eq!(node.send(post_json("/v1/messages", body)).await.status.as_u16(), 503);
+    assert_eq!(node.called(), [1, 0, 0], "the route is still asked");
+}

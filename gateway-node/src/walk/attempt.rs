@@ -21,7 +21,7 @@ use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_
 
 use crate::dialect::operation::Operation;
 use crate::dialect::splice;
-use crate::fault::Fault;
+use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
 use crate::upstream::{SendFault, classify, headers};
@@ -66,9 +66,13 @@ pub async fn attempt(
     started: Instant,
 ) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
-    // A name or query that no address can hold is the catalog's fault, or the caller's; no upstream's.
-    let uri =
-        route.uri(outgoing.operation, outgoing.query).map_err(|_| Fault::of(FailureClass::Misconfigured))?;
+    // The table's part of an address is known to be one: only a caller's query can make it too long.
+    let uri = route.uri(outgoing.operation, outgoing.query).map_err(|_| {
+        let detail = Detail::new("the query of the request is too long", None, None, None);
+        Fault::of(FailureClass::BadRequest)
+            .with_status(StatusCode::URI_TOO_LONG.as_u16())
+            .with_detail(Some(detail))
+    })?;
     let deadline = started + route.headers_timeout;
     let upstream = timeout_at(deadline, send(route, uri, outgoing))
         .await
