@@ -62,6 +62,8 @@ pub struct Channel {
     pub query: BTreeMap<String, String>,
     /// A PEM file on the node: the authority that signs the upstream's certificate.
     pub tls_ca_file: Option<String>,
+    /// Whether streams are asked for their usage where the caller did not ask.
+    pub include_usage: bool,
     /// The policy keys that it carries.
     pub policy: Layer,
 }

@@ -134,6 +134,7 @@ fn channel(site: &Site<'_>, report: &mut Report) -> Option<Channel> {
             report,
         ),
         enabled: table.flag("enabled", true, report),
+        include_usage: table.flag("include_usage", false, report),
         policy: layer::layer(&table, &CHANNEL, report),
         dialects: dialects?,
         base_url: base_url?,

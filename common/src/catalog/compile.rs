@@ -39,6 +39,7 @@ impl Catalog {
                 cooldown_ms: ms(breaker.cooldown),
             }),
             tls_ca_file: channel.tls_ca_file.clone().unwrap_or_default(),
+            include_usage: channel.include_usage,
         }
     }
 

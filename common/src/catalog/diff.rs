@@ -94,6 +94,7 @@ impl Leaves {
         self.put(path, "base_url", &channel.base_url);
         self.put_some(path, "credential", channel.credential.as_ref());
         self.put(path, "enabled", channel.enabled);
+        self.put(path, "include_usage", channel.include_usage);
         for (table, fields) in [("headers", &channel.headers), ("query", &channel.query)] {
             for (name, value) in fields {
                 self.0.insert(path_to(&path_to(path, table), name), value.clone());

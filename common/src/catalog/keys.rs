@@ -85,7 +85,7 @@ pub(super) const TIMEOUTS: Keys = Keys {
 };
 pub(super) const CHANNEL: Keys = Keys {
     what: "a channel",
-    now: &["dialects", "base_url", "credential", "enabled", "headers", "query", "tls"],
+    now: &["dialects", "base_url", "credential", "enabled", "headers", "query", "tls", "include_usage"],
     later: &["profile"],
     level: Some(Level::Channel),
 };

@@ -226,6 +226,7 @@ fn what_a_channel_says_reaches_the_snapshot_sorted() {
         headers = { X-Title = "Sluice", Anthropic-Version = "2023-06-01" }
         query = { z = "1", api-version = "2024-10-21" }
         tls = { ca = "file:/etc/a.pem" }
+        include_usage = true
         [models.m]
         routes = [{ channel = "a", cost = { order = 0 } }]
     "#;
@@ -236,6 +237,23 @@ fn what_a_channel_says_reaches_the_snapshot_sorted() {
     assert_eq!(channel.headers, [field("anthropic-version", "2023-06-01"), field("x-title", "Sluice")]);
     assert_eq!(channel.query, [field("api-version", "2024-10-21"), field("z", "1")]);
     assert_eq!(channel.tls_ca_file, "/etc/a.pem");
+    assert!(channel.include_usage && !catalog(EXAMPLE).compile(1).channels[0].include_usage);
+}
+
+#[test]
+fn asking_for_usage_is_never_used_where_no_dialect_has_to_be_asked() {
+    for (dialects, is_warned) in [
+        ("\"openai-chat\"", false),
+        ("\"openai-responses\", \"openai-completions\"", false),
+        ("\"openai-responses\", \"anthropic-messages\"", true),
+    ] {
+        let document = with_routes(&["a"], "{ channel = \"a\", cost = { order = 1 } },\n")
+            .replace("\"openai-chat\"]", &format!("{dialects}]\ninclude_usage = true"));
+        let expected = "channels.a.include_usage: is never used: only openai-chat and openai-completions have to be \
+                        asked (line 1)";
+        let expected = if is_warned { vec![expected.to_owned()] } else { vec![] };
+        assert_eq!(warnings(&document), expected, "{dialects}");
+    }
 }
 
 #[test]

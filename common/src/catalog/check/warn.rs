@@ -48,6 +48,11 @@ fn channels(catalog: &Catalog, places: &Places, report: &mut Report) {
             let at = Place { path: path_to(&at.path, "tls"), line: at.line };
             report.warn(&at, "is never used, for base_url is not https");
         }
+        let asks_for_usage = [Dialect::OpenaiChat, Dialect::OpenaiCompletions];
+        if channel.include_usage && !channel.dialects.iter().any(|speaks| asks_for_usage.contains(speaks)) {
+            let at = Place { path: path_to(&at.path, "include_usage"), line: at.line };
+            report.warn(&at, "is never used: only openai-chat and openai-completions have to be asked");
+        }
     }
 }
 

@@ -189,6 +189,7 @@ fn limits_durations_and_choices_are_checked() {
         ),
         ("gate = \"30s\"", "gate: must be a table, not a string"),
         ("enabled = \"no\"", "enabled: must be true or false, not a string"),
+        ("include_usage = 1", "include_usage: must be true or false, not a number"),
     ];
     for (text, expected) in table {
         assert_eq!(of_channel(text), [format!("channels.a.{expected} (line 4)")], "{text}");
