@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use common::backoff::full_jitter;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::time::{Instant, sleep};
 
 use super::{Pools, StoreError};
 
@@ -28,6 +30,13 @@ const VERSION_MIN: (u32, u32, u32) = (3, 51, 3);
 
 const READERS: u32 = 4;
 
+/// How long one waits for another who writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Who was refused while opening tries again within this time.
+const OPEN_AGAIN: Duration = Duration::from_millis(50);
+/// "Database is locked", of SQLite's result codes.
+const SQLITE_BUSY: u32 = 5;
+
 /// Opens the file, and makes it if it is not there.
 pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
     let options = SqliteConnectOptions::new()
@@ -36,10 +45,10 @@ pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
         .journal_mode(SqliteJournalMode::Wal)
         // What is answered is kept, also when the power goes: nodes forget what was counted.
         .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(Duration::from_secs(5))
+        .busy_timeout(BUSY_TIMEOUT)
         .foreign_keys(true)
         .disable_statement_logging();
-    let write = SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await?;
+    let write = connect(&options).await?;
     let (version,): (String,) = sqlx::query_as("select sqlite_version()").fetch_one(&write).await?;
     if !is_sound(&version) {
         return Err(StoreError::SqliteTooOld { version });
@@ -48,6 +57,26 @@ pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
     let read_only = options.pragma("wal_autocheckpoint", "0").pragma("query_only", "on");
     let read = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(read_only);
     Ok(Pools { write, read })
+}
+
+/// Opens the connection that writes. Of two who open a new file at once, the one that comes second to turn it into WAL
+/// mode is refused without a wait: both hold a read lock then, so that SQLite leaves its busy timeout out.
+async fn connect(options: &SqliteConnectOptions) -> Result<sqlx::Pool<Db>, sqlx::Error> {
+    let give_up_at = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await {
+            Err(error) if is_busy(&error) && Instant::now() < give_up_at => {
+                sleep(full_jitter(0, OPEN_AGAIN, OPEN_AGAIN, fastrand::f64())).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    // The primary code stands in the lowest byte of an extended one.
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 fn is_sound(version: &str) -> bool {
@@ -67,6 +96,19 @@ mod tests {
         let (synchronous,): (i64,) =
             sqlx::query_as("pragma synchronous").fetch_one(&pools.write).await.unwrap();
         assert_eq!(synchronous, 2, "full: the log is synced at each commit");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn of_many_who_open_a_new_file_at_once_none_is_refused() {
+        for _ in 0..25 {
+            let dir = tempfile::tempdir().unwrap();
+            let mut opening = tokio::task::JoinSet::new();
+            for _ in 0..8 {
+                let file = dir.path().join("sluice.db");
+                opening.spawn(async move { open(&file).await.unwrap().write.close().await });
+            }
+            opening.join_all().await;
+        }
     }
 
     #[test]
