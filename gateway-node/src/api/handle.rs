@@ -17,6 +17,7 @@ use super::answer::{self, AnswerBody, Head, refused};
 use super::{Gateway, Open, ingress};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
+use crate::dialect::splice::Form;
 use crate::dialect::{gemini, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
@@ -47,14 +48,10 @@ pub async fn ask(
         ingress::forget(&parts.headers, body).await;
         return refuse(&head, code, code.text());
     }
-    let (body, _hold) = match ingress::read(&parts.headers, body, &gateway.bodies).await {
+    let body = match ingress::read(&parts.headers, body, &gateway.bodies).await {
         Ok(read) => read,
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
-    };
-    let body = match operation.input {
-        Input::JsonOr(model) => scan::naming(&body, model),
-        _ => body,
     };
     let ask = match read_ask(operation, named, &body) {
         Ok(ask) => ask,
@@ -75,9 +72,7 @@ pub async fn ask(
     let outgoing = Outgoing {
         headers: &parts.headers,
         body: &body,
-        model_spans: &ask.model_spans,
-        model: &ask.model,
-        is_stream: ask.stream,
+        ask: &ask,
         until,
         operation,
         query: query.as_deref(),
@@ -88,12 +83,13 @@ pub async fn ask(
 /// What the request wants, from where its operation says it.
 fn read_ask(operation: &Operation, named: Option<String>, body: &[u8]) -> Result<Scanned, ScanFault> {
     match operation.input {
-        Input::Json | Input::JsonOr(_) => scan::scan(body),
+        Input::Json => scan::scan(body),
+        Input::JsonOr(model) => scan::scan_or(body, Some(model)),
         Input::Responses => openai_responses::scan(body),
         Input::Path { streams } => {
             let model = named.unwrap_or_default();
             let model_spans = gemini::body::scan(body, &model)?;
-            Ok(Scanned { model, model_spans, stream: streams })
+            Ok(Scanned { model, model_spans, model_form: Form::String, stream: streams })
         }
     }
 }

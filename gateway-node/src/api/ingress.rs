@@ -53,12 +53,21 @@ impl Drop for BodyHold {
     }
 }
 
-/// Reads a body. The hold lasts as long as the body is needed.
-pub async fn read(
-    headers: &HeaderMap,
-    mut body: Incoming,
-    budget: &BodyBudget,
-) -> Result<(Bytes, BodyHold), Code> {
+/// A body and its share of the budget, given back with the last slice of it.
+struct Held {
+    bytes: BytesMut,
+    _share: BodyHold,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a body. It counts against the budget as long as any slice of it is there, also in the hands of an
+/// upstream's connection that answered before it had read all.
+pub async fn read(headers: &HeaderMap, mut body: Incoming, budget: &BodyBudget) -> Result<Bytes, Code> {
     let read = gather(headers, &mut body, budget).await;
     if let Err(Code::RequestTooLarge | Code::GatewayOverloaded) = read {
         forget(headers, body).await;
@@ -85,11 +94,7 @@ pub async fn forget(headers: &HeaderMap, mut body: Incoming) {
     let _is_whole = timeout(FORGOTTEN_TIME_MAX, reading).await.is_ok();
 }
 
-async fn gather(
-    headers: &HeaderMap,
-    body: &mut Incoming,
-    budget: &BodyBudget,
-) -> Result<(Bytes, BodyHold), Code> {
+async fn gather(headers: &HeaderMap, body: &mut Incoming, budget: &BodyBudget) -> Result<Bytes, Code> {
     let announced = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
@@ -98,23 +103,35 @@ async fn gather(
         return Err(Code::RequestTooLarge);
     }
     let mut hold = budget.hold();
-    // What is announced is accounted for before it comes, but only as far as it is believable.
-    let mut whole = BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    // What is announced is believed once it comes.
+    let mut whole = BytesMut::new();
     loop {
         let frame = match timeout(BODY_IDLE, body.frame()).await {
             Err(_) => return Err(Code::RequestTimeout),
-            Ok(None) => return Ok((whole.freeze(), hold)),
+            Ok(None) => return Ok(Bytes::from_owner(Held { bytes: whole, _share: hold })),
             // The connection broke: nobody is left to read the answer.
             Ok(Some(Err(_))) => return Err(Code::Canceled),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + data.len() > REQUEST_BYTES_MAX {
+        let length = whole.len() + data.len();
+        if length > REQUEST_BYTES_MAX {
             return Err(Code::RequestTooLarge);
         }
-        hold.grow(data.len())?;
+        if length > whole.capacity() {
+            let room = room(length, announced);
+            hold.grow(room - whole.capacity())?;
+            whole.reserve(room - whole.len());
+        }
         whole.extend_from_slice(&data);
     }
+}
+
+/// How large the buffer becomes when `length` bytes have come. As much again, for what follows; but of what is
+/// announced, no more than that.
+fn room(length: usize, announced: Option<usize>) -> usize {
+    let double = (2 * length).min(REQUEST_BYTES_MAX);
+    announced.filter(|announced| *announced >= length).map_or(double, |announced| announced.min(double))
 }
 
 /// What a refusal for its size says.
@@ -125,6 +142,33 @@ pub fn too_large() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_grows_with_what_came_and_never_beyond_what_was_announced() {
+        for (length, announced, expected) in [
+            (100, Some(100), 100),
+            (100, Some(150), 150),
+            (100, Some(REQUEST_BYTES_MAX), 200),
+            (100, Some(50), 200),
+            (100, None, 200),
+            (REQUEST_BYTES_MAX - 1, None, REQUEST_BYTES_MAX),
+        ] {
+            assert_eq!(room(length, announced), expected, "{length} of {announced:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_holds_its_share_of_the_budget_until_the_last_slice_of_it_is_gone() {
+        let budget = BodyBudget::default();
+        let mut hold = budget.hold();
+        hold.grow(REQUEST_BYTES_TOTAL_MAX).unwrap();
+        let body = Bytes::from_owner(Held { bytes: BytesMut::from("{}"), _share: hold });
+        let slice = body.slice(1..);
+        drop(body);
+        assert_eq!(budget.hold().grow(1), Err(Code::GatewayOverloaded));
+        drop(slice);
+        assert_eq!(budget.hold().grow(1), Ok(()));
+    }
 
     #[test]
     fn the_sum_of_all_bodies_is_bounded_and_given_back() {

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use bytes::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+use super::splice::Form;
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Scanned {
     pub model: String,
     /// Where it stands in the body, quotes included; more than once if the key is repeated.
     pub model_spans: Vec<Range<usize>>,
+    /// How it is said there.
+    pub model_form: Form,
     /// Whether the answer shall be a stream.
     pub stream: bool,
 }
@@ -67,6 +70,11 @@ pub enum ScanFault {
 
 /// Finds what the walk needs to know of a request.
 pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
+    scan_or(body, None)
+}
+
+/// The same of a request that means the model `unnamed` where it names none.
+pub fn scan_or(body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault> {
     if body.trim_ascii().is_empty() {
         return Err(ScanFault::Empty);
     }
@@ -102,23 +110,20 @@ pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
         stream = Some(value);
     }
 
-    let model = model.ok_or(ScanFault::NoModel)?;
-    Ok(Scanned { model, model_spans, stream: stream.unwrap_or(false) })
-}
-
-/// The body with `model` named in it where it names none and is an object.
-pub fn naming(body: &Bytes, model: &str) -> Bytes {
-    if scan(body) != Err(ScanFault::NoModel) {
-        return body.clone();
+    let stream = stream.unwrap_or(false);
+    if let Some(model) = model {
+        return Ok(Scanned { model, model_spans, model_form: Form::String, stream });
     }
-    let Some((before, members)) = memchr::memchr(b'{', body).and_then(|at| body.split_at_checked(at + 1))
-    else {
-        return body.clone();
-    };
-    let comma: &[u8] = if members.trim_ascii_start().starts_with(b"}") { b"" } else { b"," };
-    // A string always has a JSON form.
-    let name = serde_json::to_vec(model).unwrap_or_default();
-    [before, b"\"model\":", &name, comma, members].concat().into()
+    let model = unnamed.ok_or(ScanFault::NoModel)?.to_owned();
+    // The body is an object: its brace is the first one.
+    let first = memchr::memchr(b'{', body).map_or(0, |brace| brace + 1);
+    let is_only = body.get(first..).unwrap_or_default().trim_ascii_start().starts_with(b"}");
+    Ok(Scanned {
+        model,
+        model_spans: std::iter::once(first..first).collect(),
+        model_form: Form::Missing { is_only },
+        stream,
+    })
 }
 
 /// Where a value stands: it was borrowed from the body.

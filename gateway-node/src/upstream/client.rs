@@ -13,9 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response, Uri};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
@@ -25,6 +23,8 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::Service;
+
+use super::body::RequestBody;
 
 /// Idle connections are kept this long; upstreams close theirs after one to several minutes.
 const POOL_IDLE: Duration = Duration::from_secs(50);
@@ -83,8 +83,8 @@ pub enum TransportFault {
 /// Sends requests over pooled connections. Cheap to clone; clones share their connections.
 #[derive(Clone)]
 pub struct Client {
-    pooled: Pooled<Connector, Full<Bytes>>,
-    fresh: Pooled<Connector, Full<Bytes>>,
+    pooled: Pooled<Connector, RequestBody>,
+    fresh: Pooled<Connector, RequestBody>,
 }
 
 impl Client {
@@ -106,18 +106,18 @@ impl Client {
     }
 
     /// Sends a request and resolves at the response headers. Dropping the future gives the request up.
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendFault> {
+    pub async fn send(&self, request: Request<RequestBody>) -> Result<Response<Incoming>, SendFault> {
         Client::send_over(&self.pooled, request).await
     }
 
     /// As [`Client::send`], over a connection of its own.
-    pub async fn send_afresh(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendFault> {
+    pub async fn send_afresh(&self, request: Request<RequestBody>) -> Result<Response<Incoming>, SendFault> {
         Client::send_over(&self.fresh, request).await
     }
 
     async fn send_over(
-        pool: &Pooled<Connector, Full<Bytes>>,
-        request: Request<Full<Bytes>>,
+        pool: &Pooled<Connector, RequestBody>,
+        request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendFault> {
         let answer = pool.request(request).await.map_err(|error| judge(&error))?;
         if let Some(usage) = answer.extensions().get::<Arc<Usage>>() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Body as _;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
@@ -20,11 +20,12 @@ use common::clock::Clock;
 use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_MAX};
 
 use crate::dialect::operation::Operation;
+use crate::dialect::scan::Scanned;
 use crate::dialect::splice;
 use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
-use crate::upstream::{SendFault, classify, headers};
+use crate::upstream::{RequestBody, SendFault, classify, headers};
 
 /// What every attempt of a request sends, but for what belongs to the route.
 pub struct Outgoing<'a> {
@@ -32,12 +33,8 @@ pub struct Outgoing<'a> {
     pub headers: &'a HeaderMap,
     /// The caller's body, shared by every hop.
     pub body: &'a Bytes,
-    /// Where the model stands in it.
-    pub model_spans: &'a [std::ops::Range<usize>],
-    /// The model that was asked for.
-    pub model: &'a str,
-    /// Whether a stream was asked for.
-    pub is_stream: bool,
+    /// What was found in it, and where.
+    pub ask: &'a Scanned,
     /// What the gate waits for, where the caller says so.
     pub until: Option<Until>,
     /// What is asked for, and how the answer is judged.
@@ -97,7 +94,7 @@ pub async fn attempt(
     }
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let until = outgoing.until.unwrap_or(route.gate_until);
-    let gate = Gate::new(rules, outgoing.is_stream, content_type, until);
+    let gate = Gate::new(rules, outgoing.ask.stream, content_type, until);
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
@@ -114,11 +111,11 @@ pub async fn attempt(
 }
 
 async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
-    let body = splice::splice(outgoing.body, outgoing.model_spans, &route.upstream_model, outgoing.model);
+    let body = spliced(route, outgoing);
     let rules = outgoing.operation.rules;
     let credential = route.channel.credential.header(rules.auth);
     let request = || {
-        let mut request = Request::new(Full::new(body.clone()));
+        let mut request = Request::new(body.clone());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri.clone();
         *request.headers_mut() =
@@ -133,6 +130,13 @@ async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Respon
         }
         sent => sent,
     }
+}
+
+/// The caller's body with what this route wants otherwise. Nothing of it is copied.
+fn spliced(route: &Route, outgoing: &Outgoing<'_>) -> RequestBody {
+    let Scanned { model, model_spans, model_form, .. } = outgoing.ask;
+    let edits = splice::renaming(outgoing.body, model_spans, *model_form, &route.upstream_model, model);
+    splice::apply(outgoing.body, edits).into()
 }
 
 /// Reads what an upstream says of its refusal, within limits; what came until then is enough.

@@ -2,7 +2,13 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
-use crate::dialect::splice::splice;
+use crate::dialect::splice::{apply, renaming};
+
+/// The body for an upstream that calls the model `upstream`.
+fn spliced(body: &Bytes, scanned: &Scanned, upstream: &str) -> Vec<u8> {
+    let Scanned { model, model_spans, model_form, .. } = scanned;
+    apply(body, renaming(body, model_spans, *model_form, upstream, model)).concat()
+}
 
 fn found(body: &str) -> (String, bool, Vec<&str>) {
     let scanned = scan(body.as_bytes()).unwrap();
@@ -100,11 +106,8 @@ fn the_splice_changes_the_name_and_nothing_else() {
     ] {
         let body = Bytes::copy_from_slice(body.as_bytes());
         let scanned = scan(&body).unwrap();
-        assert_eq!(splice(&body, &scanned.model_spans, upstream, &scanned.model), out);
+        assert_eq!(spliced(&body, &scanned, upstream), out.as_bytes());
     }
-    let body = Bytes::from_static(br#"{"model":"m"}"#);
-    let same = splice(&body, &scan(&body).unwrap().model_spans, "m", "m");
-    assert_eq!(same.as_ptr(), body.as_ptr(), "no copy where nothing changes");
 }
 
 fn json() -> impl Strategy<Value = serde_json::Value> {
@@ -138,7 +141,7 @@ proptest! {
         });
         let scanned = scan(&body).unwrap();
         prop_assert_eq!(&scanned.model, &model);
-        let spliced = splice(&body, &scanned.model_spans, &upstream, &model);
+        let spliced = spliced(&body, &scanned, &upstream);
         document.insert("model".into(), upstream.into());
         prop_assert_eq!(serde_json::from_slice::<serde_json::Map<_, _>>(&spliced).unwrap(), document);
         let span = &scanned.model_spans[0];
@@ -157,13 +160,17 @@ fn a_body_without_a_model_can_be_given_one_and_any_other_stays_as_it_is() {
         (r#" {"input":"x"}"#, r#" {"model":"d\"","input":"x"}"#),
         ("{ }", r#"{"model":"d\"" }"#),
         (r#"{"model":"m"}"#, r#"{"model":"m"}"#),
-        (r#"{"model":1}"#, r#"{"model":1}"#),
-        (r#"{"input":"#, r#"{"input":"#),
-        ("[]", "[]"),
-        ("", ""),
     ] {
-        assert_eq!(naming(&Bytes::from_static(body.as_bytes()), "d\""), expected, "{body}");
+        let scanned = scan_or(body.as_bytes(), Some("d\"")).unwrap();
+        let same = scanned.model.clone();
+        assert_eq!(spliced(&Bytes::from(body), &scanned, &same), expected.as_bytes(), "{body}");
     }
-    let named = naming(&Bytes::from_static(b"{\"input\":\"x\"}"), "d");
-    assert_eq!(scan(&named).unwrap().model, "d");
+    for body in [r#"{"model":1}"#, r#"{"input":"#, "[]", ""] {
+        assert_eq!(scan_or(body.as_bytes(), Some("d")), scan(body.as_bytes()), "{body}");
+    }
+    let unnamed = Bytes::from_static(b"{\"input\":\"x\",\"stream\":true}");
+    let scanned = scan_or(&unnamed, Some("d")).unwrap();
+    assert_eq!((scanned.model.as_str(), scanned.stream), ("d", true));
+    let scanned = scan(&spliced(&unnamed, &scanned, "up")).unwrap();
+    assert_eq!(scanned.model, "up");
 }

@@ -1,5 +1,6 @@
 use std::sync::atomic::AtomicUsize;
 
+use bytes::Bytes;
 use http::StatusCode;
 use tokio::io::DuplexStream;
 use tokio::task::JoinSet;
@@ -72,8 +73,8 @@ fn upstream(script: &'static [Does]) -> (Client, Arc<AtomicUsize>, Arc<Mutex<Joi
     (Client::new(dial, Duration::from_secs(10)), connections, tasks)
 }
 
-fn request() -> Request<Full<Bytes>> {
-    Request::post("http://a/v1/chat/completions").body(Full::from("{}")).unwrap()
+fn request() -> Request<RequestBody> {
+    Request::post("http://a/v1/chat/completions").body(Bytes::from_static(b"{}").into()).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
