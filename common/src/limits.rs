@@ -49,7 +49,9 @@ pub const SUSPENSION_MAX: Duration = Duration::from_secs(15 * 60);
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Request bodies of all requests together.
 pub const REQUEST_BYTES_TOTAL_MAX: usize = 1024 * 1024 * 1024;
-/// Bytes of an upstream's error body that are read.
+/// Content encodings on top of each other that are undone where an upstream used them unasked.
+pub const CONTENT_CODINGS_MAX: usize = 3;
+/// Bytes of an upstream's error body that are read, decoded.
 pub const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Time within which an upstream's error body is read.
 pub const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body::{Body, Frame};
-use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::api::Open;
 use crate::dialect::Rules;
 use crate::gate::{Committed, Flow, Tap, TapEnd};
+use crate::upstream::UpstreamBody;
 
 /// An answer that is no stream broke off after commit.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub struct BrokenOff;
 /// A committed answer.
 pub struct Relay {
     held: VecDeque<Bytes>,
-    rest: Option<Incoming>,
+    rest: Option<UpstreamBody>,
     tap: Tap,
     idle: Idle,
     open: Open,
@@ -47,7 +47,7 @@ pub struct Parts {
     /// What the gate held; sent first.
     pub committed: Committed,
     /// The rest.
-    pub rest: Option<Incoming>,
+    pub rest: Option<UpstreamBody>,
     /// How long the answer may stand still.
     pub idle: Duration,
     /// Ends with the answer.

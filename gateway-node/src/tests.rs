@@ -8,6 +8,7 @@ mod breaker;
 mod callers;
 mod connections;
 mod cuts;
+mod encodings;
 mod gate;
 mod gemini;
 mod headers_timeout;

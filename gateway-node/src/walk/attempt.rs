@@ -25,7 +25,7 @@ use crate::dialect::splice;
 use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
-use crate::upstream::{RequestBody, SendFault, classify, headers};
+use crate::upstream::{BodyFault, RequestBody, SendFault, UpstreamBody, classify, encoding, headers};
 
 /// What every attempt of a request sends, but for what belongs to the route.
 pub struct Outgoing<'a> {
@@ -52,7 +52,7 @@ pub struct Answer {
     /// What the gate held, and what follows the rest.
     pub committed: Committed,
     /// The rest of the body; `None` when all of it was held.
-    pub rest: Option<Incoming>,
+    pub rest: Option<UpstreamBody>,
 }
 
 /// Tries a route. `started` is when the attempt began: layer 4 counts from there.
@@ -80,18 +80,16 @@ pub async fn attempt(
         })?;
     let headers_at = Instant::now();
     route.channel.metrics.headers_seconds(headers_at - started);
-    let (parts, body) = upstream.into_parts();
+    let (mut parts, body) = upstream.into_parts();
+    let body = decoded(body, &mut parts.headers);
     if !parts.status.is_success() {
         let body = error_body(body).await;
         return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), rules));
     }
-    if let Some(encoding) = parts.headers.get(header::CONTENT_ENCODING)
-        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
-        // Identity was asked for. What cannot be read cannot be judged, so it may not be committed.
-        debug!(channel.id = %route.channel.id, "answer in an encoding that was not asked for");
+    let Some(body) = body else {
+        debug!(channel.id = %route.channel.id, "answer in an encoding that is not known");
         return Err(Fault::of(FailureClass::Malformed).with_status(parts.status.as_u16()));
-    }
+    };
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let until = outgoing.until.unwrap_or(route.gate_until);
     let gate = Gate::new(rules, outgoing.ask.stream, content_type, until);
@@ -139,8 +137,24 @@ fn spliced(route: &Route, outgoing: &Outgoing<'_>) -> RequestBody {
     splice::apply(outgoing.body, edits).into()
 }
 
-/// Reads what an upstream says of its refusal, within limits; what came until then is enough.
-async fn error_body(mut body: Incoming) -> Bytes {
+/// The body without the encodings that nobody asked for, which its headers then no longer name; `None` when one of
+/// them is not known.
+fn decoded(body: Incoming, headers: &mut HeaderMap) -> Option<UpstreamBody> {
+    if !headers.contains_key(header::CONTENT_ENCODING) {
+        return Some(UpstreamBody::Plain(body));
+    }
+    let codings = encoding::named(headers).ok()?;
+    let decoded = UpstreamBody::new(body, &codings).ok()?;
+    if !codings.is_empty() {
+        encoding::strip(headers);
+    }
+    Some(decoded)
+}
+
+/// Reads what an upstream says of its refusal, within limits; what came until then is enough. Nothing of a body that
+/// cannot be read.
+async fn error_body(body: Option<UpstreamBody>) -> Bytes {
+    let Some(mut body) = body else { return Bytes::new() };
     let mut read = BytesMut::new();
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -162,16 +176,16 @@ async fn error_body(mut body: Incoming) -> Bytes {
 enum Waited {
     Bytes(Bytes),
     End,
-    ReadError,
+    ReadError(BodyFault),
     GateTimeout,
     Stalled,
 }
 
-type Held = (Decision, Committed, Option<Incoming>);
+type Held = (Decision, Committed, Option<UpstreamBody>);
 
 async fn hold(
     mut gate: Gate,
-    mut body: Incoming,
+    mut body: UpstreamBody,
     gate_deadline: Instant,
     idle: Duration,
 ) -> Result<Held, Fault> {
@@ -189,8 +203,10 @@ async fn hold(
                 step
             }
             Waited::End => gate.on_end(),
+            // What cannot be read cannot be judged.
+            Waited::ReadError(BodyFault::Encoding(_)) => return Err(Fault::of(FailureClass::Malformed)),
             // A stall is a body that broke off without saying so.
-            Waited::ReadError | Waited::Stalled => gate.on_read_error(),
+            Waited::ReadError(BodyFault::BrokenOff) | Waited::Stalled => gate.on_read_error(),
             Waited::GateTimeout => gate.on_timeout(),
         };
         match step {
@@ -205,14 +221,14 @@ async fn hold(
     }
 }
 
-async fn next_bytes(body: &mut Incoming, deadline: Instant, is_gate_timer: bool) -> Waited {
+async fn next_bytes(body: &mut UpstreamBody, deadline: Instant, is_gate_timer: bool) -> Waited {
     let mut timer = pin!(sleep_until(deadline));
     std::future::poll_fn(|cx| {
         // Bytes that are there go before the timer: what they say is worth more.
         loop {
             match Pin::new(&mut *body).poll_frame(cx) {
                 Poll::Ready(None) => return Poll::Ready(Waited::End),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Waited::ReadError),
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Waited::ReadError(fault)),
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers are no part of an answer that is judged.
                     if let Ok(data) = frame.into_data() {
