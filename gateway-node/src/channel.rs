@@ -103,18 +103,14 @@ impl Channel {
 pub struct RouteState {
     cooldown: Moment,
     /// The upstream does not have what the route promises, by what it is that it cannot do.
-    suspensions: [Pause; 3],
+    suspensions: [Pause; Ability::COUNT],
 }
 
 impl RouteState {
     /// The suspension for what takes this ability.
     pub fn suspension(&self, ability: Ability) -> &Pause {
-        let [answer, count, embed] = &self.suspensions;
-        match ability {
-            Ability::Answer => answer,
-            Ability::Count => count,
-            Ability::Embed => embed,
-        }
+        // There is one for each of them.
+        &self.suspensions[ability as usize]
     }
 
     /// Until when the route cools down, if it does.

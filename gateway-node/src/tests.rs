@@ -13,6 +13,7 @@ mod gate;
 mod gemini;
 mod headers_timeout;
 mod json_answers;
+mod multipart;
 mod pauses;
 mod responses;
 mod walking;

@@ -18,7 +18,7 @@ use super::{Gateway, Open, ingress};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
 use crate::dialect::splice::Form;
-use crate::dialect::{gemini, openai_responses};
+use crate::dialect::{gemini, multipart, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route, Table};
@@ -53,7 +53,7 @@ pub async fn ask(
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
     };
-    let ask = match read_ask(operation, named, &body) {
+    let ask = match read_ask(operation, named, &parts.headers, &body) {
         Ok(ask) => ask,
         Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
     };
@@ -68,6 +68,13 @@ pub async fn ask(
     let Lookup::Chain(model, routes) = table.chain(&ask.model, operation.dialect) else {
         return refuse(&head, Code::ModelNotFound, Code::ModelNotFound.text());
     };
+    let is_taken_apart =
+        |name: &str| ask.model_form == Form::Bare && multipart::divides(&parts.headers, name);
+    if routes.iter().any(|route| is_taken_apart(&route.upstream_model)) {
+        let message =
+            "the boundary of the form is how an upstream's name of the model begins: choose another one";
+        return refuse(&head, Code::InvalidRequest, message);
+    }
     open.names(model.clone());
     let outgoing = Outgoing {
         headers: &parts.headers,
@@ -81,15 +88,21 @@ pub async fn ask(
 }
 
 /// What the request wants, from where its operation says it.
-fn read_ask(operation: &Operation, named: Option<String>, body: &[u8]) -> Result<Scanned, ScanFault> {
+fn read_ask(
+    operation: &Operation,
+    named: Option<String>,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Scanned, ScanFault> {
     match operation.input {
         Input::Json => scan::scan(body),
         Input::JsonOr(model) => scan::scan_or(body, Some(model)),
         Input::Responses => openai_responses::scan(body),
+        Input::Form => multipart::scan(headers, body),
         Input::Path { streams } => {
             let model = named.unwrap_or_default();
             let model_spans = gemini::body::scan(body, &model)?;
-            Ok(Scanned { model, model_spans, model_form: Form::String, stream: streams })
+            Ok(Scanned { model, model_spans, model_form: Form::String, stream: streams, wants_text: false })
         }
     }
 }

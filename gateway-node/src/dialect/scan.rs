@@ -20,6 +20,8 @@ pub struct Scanned {
     pub model_form: Form,
     /// Whether the answer shall be a stream.
     pub stream: bool,
+    /// Whether the answer shall be words, where it is a JSON document else.
+    pub wants_text: bool,
 }
 
 /// Why a body is not a request; the text is for the caller.
@@ -35,16 +37,14 @@ pub enum ScanFault {
     #[error("the request body has no \"model\"")]
     NoModel,
     /// A member is there and is not what it must be.
-    #[error("\"{param}\" must be {must} (line {line}, column {column})")]
+    #[error("\"{param}\" must be {must} ({place})")]
     Member {
         /// Which one.
         param: &'static str,
         /// What it must be.
         must: &'static str,
-        /// Counted from 1.
-        line: usize,
-        /// In bytes, counted from 1.
-        column: usize,
+        /// Where it stands.
+        place: Place,
     },
     /// A member asks for what this version does not do.
     #[error("\"{param}\" is not served: {reason}")]
@@ -55,17 +55,53 @@ pub enum ScanFault {
         reason: &'static str,
     },
     /// A member is there more than once, and it is not clear which one is meant.
-    #[error(
-        "\"{param}\" stands in the request body twice with different values (line {line}, column {column})"
-    )]
+    #[error("\"{param}\" stands in the request body twice with different values ({place})")]
     Contradiction {
         /// Which one.
         param: &'static str,
-        /// Of the later one, counted from 1.
+        /// Where the later one stands.
+        place: Place,
+    },
+    /// The content type does not say how the body is to be read.
+    #[error("the content-type {0}")]
+    Type(&'static str),
+    /// Not a form as its content type says.
+    #[error("the request body is not valid multipart/form-data: {what} ({place})")]
+    Form {
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        place: Place,
+    },
+}
+
+/// A place in a request body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Of a JSON document.
+    Line {
+        /// Counted from 1.
         line: usize,
         /// In bytes, counted from 1.
         column: usize,
     },
+    /// Of a form.
+    Part {
+        /// Counted from 1; 0 is what stands in front of the first.
+        part: usize,
+        /// Counted from 0, from the start of the body.
+        byte: usize,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line { line, column } => write!(f, "line {line}, column {column}"),
+            Place::Part { part: 0, byte } => write!(f, "byte {byte}"),
+            Place::Part { part, byte } => write!(f, "part {part}, byte {byte}"),
+        }
+    }
 }
 
 /// Finds what the walk needs to know of a request.
@@ -112,7 +148,7 @@ pub fn scan_or(body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault>
 
     let stream = stream.unwrap_or(false);
     if let Some(model) = model {
-        return Ok(Scanned { model, model_spans, model_form: Form::String, stream });
+        return Ok(Scanned { model, model_spans, model_form: Form::String, stream, wants_text: false });
     }
     let model = unnamed.ok_or(ScanFault::NoModel)?.to_owned();
     // The body is an object: its brace is the first one.
@@ -123,6 +159,7 @@ pub fn scan_or(body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault>
         model_spans: std::iter::once(first..first).collect(),
         model_form: Form::Missing { is_only },
         stream,
+        wants_text: false,
     })
 }
 
@@ -134,20 +171,18 @@ pub(super) fn span(body: &[u8], raw: &str) -> Range<usize> {
 
 /// A fault of the member that stands at `at`.
 pub(super) fn member(body: &[u8], param: &'static str, must: &'static str, at: usize) -> ScanFault {
-    let (line, column) = position(body, at);
-    ScanFault::Member { param, must, line, column }
+    ScanFault::Member { param, must, place: place(body, at) }
 }
 
 fn contradiction(body: &[u8], param: &'static str, at: usize) -> ScanFault {
-    let (line, column) = position(body, at);
-    ScanFault::Contradiction { param, line, column }
+    ScanFault::Contradiction { param, place: place(body, at) }
 }
 
-fn position(body: &[u8], at: usize) -> (usize, usize) {
+fn place(body: &[u8], at: usize) -> Place {
     let before = body.get(..at).unwrap_or(body);
     let line = memchr::memchr_iter(b'\n', before).count() + 1;
     let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1) + 1;
-    (line, column)
+    Place::Line { line, column }
 }
 
 #[derive(Default)]

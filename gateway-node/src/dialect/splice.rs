@@ -24,6 +24,8 @@ pub enum Form {
         /// No other member follows.
         is_only: bool,
     },
+    /// As it is, without quotes: the value of a form's field.
+    Bare,
 }
 
 /// The edits that put the upstream's name of a model in place of the one that was `asked` for.
@@ -42,6 +44,7 @@ pub fn renaming(
         let with = match form {
             Form::String => renamed(body.get(span.clone()).unwrap_or_default(), upstream_model, asked),
             Form::Missing { is_only } => member(upstream_model, is_only),
+            Form::Bare => upstream_model.into(),
         };
         Edit { span: span.clone(), with: with.into() }
     };

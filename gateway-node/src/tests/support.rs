@@ -438,6 +438,29 @@ pub fn post_json(path: &str, body: &str) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
+/// A form whose boundary is `B`.
+pub fn post_form(path: &str, body: &str) -> Request<Full<Bytes>> {
+    let mut request = post_json(path, body);
+    let content_type = http::HeaderValue::from_static("multipart/form-data; boundary=\"B\"");
+    request.headers_mut().insert("content-type", content_type);
+    request
+}
+
+/// A field of such a form.
+pub fn field(name: &str, value: &str) -> String {
+    format!("--B\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+}
+
+/// A file of such a form.
+pub fn file(name: &str, content: &str) -> String {
+    format!(
+        "--B\r\ncontent-type: application/octet-stream\r\ncontent-disposition: form-data; name=\"{name}\"; filename=\"a;name=\\\"model\\\"\"\r\n\r\n{content}\r\n"
+    )
+}
+
+/// The end of such a form.
+pub const CLOSED: &str = "--B--\r\n";
+
 /// An answer whose headers have come.
 pub struct Answered {
     pub status: StatusCode,
