@@ -23,6 +23,13 @@ pub const GATE_EVENT_BYTES_MAX: usize = 64 * 1024;
 /// A whole answer is held up to this size, then committed and streamed on.
 pub const GATE_WHOLE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// A usage object has a few hundred bytes; of a larger one nothing is kept.
+pub const USAGE_BYTES_MAX: usize = 8 * 1024;
+/// A number in it above this is none: tokens of an answer are far below, and what is priced must not overflow.
+pub const USAGE_COUNT_MAX: f64 = 1e12;
+/// The frame that a stream has only because it was asked for its usage is never larger.
+pub const USAGE_FRAME_BYTES_MAX: usize = 16 * 1024;
+
 /// Time to reach an upstream (DNS, TCP and TLS together).
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Layer 4: from the start of an attempt to its response headers.

@@ -32,6 +32,8 @@ pub struct Channel {
     pub breaker: Policy,
     /// Headers that its requests carry besides the caller's.
     pub headers: HeaderMap,
+    /// Whether streams are asked for their usage where the caller did not ask.
+    pub include_usage: bool,
     /// What it shows to the upstream; the credential's own suspension is shared by all that show it.
     pub credential: Showing,
     /// What this process knows of it.

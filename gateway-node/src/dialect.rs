@@ -8,9 +8,11 @@
 //! | where does an event of a stream end | [`sse`], or [`elements`] of one JSON array |
 //! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
 //! | what does an error say | [`parts`], found by [`openai_error`]; what follows from it: `upstream::classify` |
+//! | what did an answer use | [`usage`]; asked for in a stream: [`ask_usage`] |
 //! | how is JSON read without a tree | `fields`, `json` |
 
 pub mod anthropic_messages;
+pub mod ask_usage;
 pub mod elements;
 mod fields;
 pub mod gemini;
@@ -29,6 +31,7 @@ pub mod query;
 pub mod scan;
 pub mod splice;
 pub mod sse;
+pub mod usage;
 
 use bytes::Bytes;
 use common::class::FailureClass;
@@ -53,6 +56,8 @@ pub struct Rules {
     pub observe: fn(&sse::Event<'_>) -> After,
     /// Finds an error in a JSON document, in all the shapes that upstreams of this dialect are known to use.
     pub find_error: fn(&Value) -> Option<Parts>,
+    /// Where an answer says what it used.
+    pub usage: &'static usage::Reader,
     /// Writes an error answer of ours.
     pub error_body: fn(&ErrorBody<'_>) -> Bytes,
     /// Writes the frame that ends a stream which broke off, such that the SDKs raise. Takes the request id.

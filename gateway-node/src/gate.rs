@@ -9,6 +9,7 @@
 //! ```
 
 mod frames;
+mod leave_out;
 pub mod stream;
 pub mod tap;
 mod whole;
@@ -17,9 +18,11 @@ use bytes::Bytes;
 use common::class::FailureClass;
 use common::limits::{GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
 
+use crate::dialect::usage::Reading;
 use crate::dialect::{Rules, elements, sse};
 use crate::fault::Fault;
 use frames::Frames;
+use leave_out::LeaveOut;
 use stream::Stream;
 pub use tap::{Flow, Tap, TapEnd};
 
@@ -74,7 +77,7 @@ impl Decision {
 /// What is behind an opened gate.
 #[derive(Debug)]
 pub struct Committed {
-    /// The bytes that were held, untouched, to be sent first.
+    /// The bytes that were held and may be sent, untouched, to be sent first.
     pub held: Vec<Bytes>,
     /// Follows what comes after them.
     pub tap: Tap,
@@ -92,6 +95,8 @@ pub struct Gate {
     content: Content,
     /// A stream may come as one array.
     takes_arrays: bool,
+    /// Events that the caller of a stream does not get.
+    leaves_out: Option<fn(&sse::Event<'_>) -> bool>,
     shape: Shape,
     held: Vec<Bytes>,
     held_bytes: usize,
@@ -122,6 +127,7 @@ impl Gate {
             until,
             content: Content::of(content_type.unwrap_or_default()),
             takes_arrays: false,
+            leaves_out: None,
             shape: if asked_stream { Shape::Unknown } else { Shape::Whole },
             held: Vec::new(),
             held_bytes: 0,
@@ -132,6 +138,11 @@ impl Gate {
     /// The same where a stream may also come as one JSON array, judged element by element.
     pub fn taking_arrays(self) -> Self {
         Gate { takes_arrays: true, ..self }
+    }
+
+    /// The same where some events of a stream are only there because the upstream was asked for them.
+    pub fn leaving_out(self, is_one: fn(&sse::Event<'_>) -> bool) -> Self {
+        Gate { leaves_out: Some(is_one), ..self }
     }
 
     /// Takes the next bytes of the body.
@@ -199,14 +210,18 @@ impl Gate {
         }
         match self.shape {
             Shape::Stream(stream) => {
-                let (tap, flow) = stream.into_tap();
+                let (mut tap, flow) = stream.into_tap();
                 if let Flow::Replace { keep } = flow {
                     cut(&mut self.held, keep);
                 }
-                Committed { held: self.held, tap, whole: false, flow }
+                let held = tap.pass_held(self.held);
+                Committed { held, tap, whole: false, flow }
             }
             Shape::Whole | Shape::Unknown => {
-                Committed { held: self.held, tap: Tap::of_whole(), whole: self.is_over, flow: Flow::Pass }
+                let mut reading = Reading::new(self.rules.usage);
+                self.held.iter().for_each(|chunk| reading.on_bytes(chunk));
+                let tap = Tap::of_whole(reading);
+                Committed { held: self.held, tap, whole: self.is_over, flow: Flow::Pass }
             }
         }
     }
@@ -234,7 +249,8 @@ impl Gate {
     }
 
     fn become_stream(&mut self, frames: Frames) -> Step {
-        let mut stream = Box::new(Stream::new(self.rules, self.until, frames));
+        let mut stream =
+            Box::new(Stream::new(self.rules, self.until, frames, self.leaves_out.map(LeaveOut::new)));
         let mut before = 0;
         let mut step = Step::Read;
         for chunk in &self.held {

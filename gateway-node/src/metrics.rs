@@ -17,6 +17,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::dialect::usage::{Spent, Usage};
+
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -51,6 +53,19 @@ struct ChannelLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    model: String,
+    channel: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct UsageLabels {
+    model: String,
+    channel: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
     result: &'static str,
 }
@@ -75,6 +90,9 @@ struct Inner {
     decisions: Family<DecisionLabels, Counter>,
     held: Histogram,
     headers: Family<ChannelLabels, Histogram>,
+    tokens: Family<UsageLabels, Counter>,
+    units: Family<UsageLabels, Counter<f64, AtomicU64>>,
+    unreported: Family<RouteLabels, Counter>,
     open: Family<ChannelLabels, Gauge>,
     suspended: Family<ChannelLabels, Gauge>,
     channels: Mutex<HashSet<String>>,
@@ -102,6 +120,9 @@ impl Metrics {
             decisions: Family::default(),
             held: seconds(),
             headers: Family::new_with_constructor(seconds),
+            tokens: Family::default(),
+            units: Family::default(),
+            unreported: Family::default(),
             open: Family::default(),
             suspended: Family::default(),
             channels: Mutex::default(),
@@ -121,6 +142,13 @@ impl Metrics {
         r.register("gate_decisions", "What ended the holding back of an answer", inner.decisions.clone());
         r.register_with_unit("gate_held", "How long answers were held", Unit::Seconds, inner.held.clone());
         r.register_with_unit("headers", "Time to the response headers", Unit::Seconds, inner.headers.clone());
+        r.register("tokens", "Tokens that upstreams reported of committed answers", inner.tokens.clone());
+        r.register("units", "The same, where something else is counted", inner.units.clone());
+        r.register(
+            "usage_unreported",
+            "Committed answers whose upstream did not say what they used",
+            inner.unreported.clone(),
+        );
         r.register("breaker_open", "1 while the breaker keeps the channel out", inner.open.clone());
         r.register("channel_suspended", "1 while the channel is suspended", inner.suspended.clone());
         r.register("revision", "Catalog revision that is served, 0 without any", inner.revision.clone());
@@ -166,6 +194,37 @@ impl Metrics {
     pub fn request(&self, model: &str, outcome: RequestOutcome) {
         let labels = RequestLabels { model: model.to_owned(), outcome: outcome.as_str() };
         self.0.requests.get_or_create(&labels).inc();
+    }
+
+    /// Counts what an answer of a channel used.
+    pub fn spent(&self, model: &str, channel: &str, spent: &Spent) {
+        let usage = match spent {
+            Spent::Nothing => return,
+            Spent::Unreported => {
+                let labels = RouteLabels { model: model.to_owned(), channel: channel.to_owned() };
+                self.0.unreported.get_or_create(&labels).inc();
+                return;
+            }
+            Spent::Reported(usage) => usage,
+        };
+        let Usage { input, cached_input, cache_write, output, reasoning, searches, audio_ms } = *usage;
+        let labels = |kind| UsageLabels { model: model.to_owned(), channel: channel.to_owned(), kind };
+        for (kind, count) in [
+            ("input", input),
+            ("cached_input", cached_input),
+            ("cache_write", cache_write),
+            ("output", output),
+            ("reasoning", reasoning),
+        ] {
+            if count > 0 {
+                self.0.tokens.get_or_create(&labels(kind)).inc_by(count);
+            }
+        }
+        for (kind, count) in [("search", searches as f64), ("audio_second", audio_ms as f64 / 1000.0)] {
+            if count > 0.0 {
+                self.0.units.get_or_create(&labels(kind)).inc_by(count);
+            }
+        }
     }
 
     /// A request begins.

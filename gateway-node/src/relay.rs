@@ -109,10 +109,10 @@ impl Relay {
     fn follow(&mut self, flow: Flow) {
         match flow {
             Flow::Pass => {}
-            Flow::Finish => self.open.serve(),
-            Flow::Raised => self.open.cut(Instant::now()),
+            Flow::Finish => self.serve(),
+            Flow::Raised => self.cut(),
             Flow::Replace { .. } => {
-                self.open.cut(Instant::now());
+                self.cut();
                 if self.tap.takes_frame() {
                     self.close_with_error_frame(false);
                 } else {
@@ -128,12 +128,22 @@ impl Relay {
             *remaining = remaining.saturating_sub(bytes as u64);
             // The caller takes the answer for whole with its last byte, not with the end behind it.
             if *remaining == 0 {
-                self.open.serve();
+                self.serve();
             }
         }
     }
 
-    /// Passes a chunk on; `None` when nothing of it is left to pass.
+    fn serve(&mut self) {
+        self.open.spend(self.tap.spent());
+        self.open.serve();
+    }
+
+    fn cut(&mut self) {
+        self.open.spend(self.tap.spent());
+        self.open.cut(Instant::now());
+    }
+
+    /// Takes a chunk, and returns the first of what may be passed on now; the rest is held.
     fn pass(&mut self, mut bytes: Bytes) -> Option<Bytes> {
         let flow = self.tap.on_bytes(&bytes);
         if let Flow::Replace { keep } = flow {
@@ -144,7 +154,10 @@ impl Relay {
             self.idle.rearm();
         }
         self.count_down(bytes.len());
-        (!bytes.is_empty()).then_some(bytes)
+        if !bytes.is_empty() {
+            self.tap.pass(bytes, &mut self.held);
+        }
+        self.held.pop_front()
     }
 
     fn close_with_error_frame(&mut self, is_mid_event: bool) {
@@ -159,29 +172,37 @@ impl Relay {
         self.rest = None;
     }
 
-    fn end(&mut self) -> Option<Result<Frame<Bytes>, BrokenOff>> {
-        self.is_over = true;
+    fn end(&mut self) {
         match self.tap.on_end() {
             TapEnd::Complete => {
-                self.open.serve();
-                None
+                self.is_over = true;
+                self.tap.release(&mut self.held);
+                self.serve();
             }
             TapEnd::Truncated => self.break_off(),
         }
     }
 
-    fn break_off(&mut self) -> Option<Result<Frame<Bytes>, BrokenOff>> {
+    fn break_off(&mut self) {
         self.is_over = true;
+        self.tap.release(&mut self.held);
         // Behind the terminal frame, or an error frame that the SDKs raise, nothing can be cut any more.
         if self.open.is_over() {
-            return None;
+            return;
         }
-        self.open.cut(Instant::now());
-        if !self.tap.takes_frame() {
-            return Some(Err(BrokenOff));
+        self.cut();
+        if self.tap.takes_frame() {
+            self.close_with_error_frame(self.tap.is_mid_event());
+        } else {
+            self.is_broken = true;
         }
-        self.close_with_error_frame(self.tap.is_mid_event());
-        self.closing.take().map(|frame| Ok(Frame::data(frame)))
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // What is still open then was left by its caller.
+        self.open.spend(self.tap.spent());
     }
 }
 
@@ -218,8 +239,8 @@ impl Body for Relay {
                         return Poll::Ready(Some(Ok(Frame::data(bytes))));
                     }
                 }
-                Came::End => return Poll::Ready(this.end()),
-                Came::Broken => return Poll::Ready(this.break_off()),
+                Came::End => this.end(),
+                Came::Broken => this.break_off(),
             }
         }
     }

@@ -16,4 +16,5 @@ mod json_answers;
 mod multipart;
 mod pauses;
 mod responses;
+mod usage;
 mod walking;

@@ -102,7 +102,14 @@ fn read_ask(
         Input::Path { streams } => {
             let model = named.unwrap_or_default();
             let model_spans = gemini::body::scan(body, &model)?;
-            Ok(Scanned { model, model_spans, model_form: Form::String, stream: streams, wants_text: false })
+            Ok(Scanned {
+                model,
+                model_spans,
+                model_form: Form::String,
+                stream: streams,
+                stream_options: Vec::new(),
+                wants_text: false,
+            })
         }
     }
 }
@@ -170,6 +177,7 @@ fn commit(
     open.commit();
     if committed.whole {
         // The whole answer is here: it is counted before its first byte leaves.
+        open.spend(committed.tap.spent());
         open.serve();
         let body = in_one(committed.held);
         return answer::committed(head, status, &headers, None, AnswerBody::Whole(Full::new(body)));

@@ -12,6 +12,7 @@ use common::id::Model;
 use common::window::{AttemptEnd, RequestOutcome};
 
 use super::Gateway;
+use crate::dialect::usage::Spent;
 use crate::fault::Fault;
 use crate::walk::eligible::Pass;
 
@@ -21,7 +22,15 @@ pub struct Open {
     request_id: Arc<str>,
     model: Option<Model>,
     pass: Option<Pass>,
+    spent: Spent,
     is_over: bool,
+}
+
+/// How a request ended, and what there is to account for.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    outcome: RequestOutcome,
+    spent: Spent,
 }
 
 impl Open {
@@ -29,7 +38,7 @@ impl Open {
     pub fn begin(gateway: Arc<Gateway>, request_id: Arc<str>) -> Self {
         gateway.in_flight.fetch_add(1, Ordering::AcqRel);
         gateway.metrics.in_flight_inc();
-        Open { gateway, request_id, model: None, pass: None, is_over: false }
+        Open { gateway, request_id, model: None, pass: None, spent: Spent::Nothing, is_over: false }
     }
 
     /// Says which model it asks for. Only a name that the catalog has becomes a label.
@@ -55,6 +64,11 @@ impl Open {
         if let Some(pass) = &mut self.pass {
             pass.prove();
         }
+    }
+
+    /// Says what the committed answer has used so far; the last word before the end counts.
+    pub fn spend(&mut self, spent: Spent) {
+        self.spent = spent;
     }
 
     /// The caller has the whole answer with the next bytes that are sent.
@@ -90,22 +104,25 @@ impl Open {
             return None;
         }
         let pass = self.pass.take();
-        self.record(pass.as_ref().map(|pass| (pass, attempt)), Some(outcome));
+        let end = End { outcome, spent: self.spent };
+        self.record(pass.as_ref().map(|pass| (pass, attempt)), Some(end));
         pass
     }
 
-    fn record(&self, attempt: Option<(&Pass, AttemptEnd)>, request: Option<RequestOutcome>) {
+    fn record(&self, attempt: Option<(&Pass, AttemptEnd)>, request: Option<End>) {
         let model = self.model.as_ref().map_or("", Model::as_str);
         let Gateway { observer, metrics, .. } = &*self.gateway;
-        observer.record(model, attempt.map(|(pass, end)| (pass.channel().id.as_str(), end)), request);
+        let channel = attempt.map_or("", |(pass, _)| pass.channel().id.as_str());
+        observer.record(model, attempt.map(|(_, end)| (channel, end)), request.map(|end| end.outcome));
         if let Some((pass, end)) = attempt {
             pass.channel().metrics.attempt(end);
-            debug!(request.id = %self.request_id, model, channel.id = %pass.channel().id, class = end.as_str(),
+            debug!(request.id = %self.request_id, model, channel.id = %channel, class = end.as_str(),
                 "attempt ended");
         }
-        if let Some(outcome) = request {
+        if let Some(End { outcome, spent }) = request {
             metrics.request(model, outcome);
-            debug!(request.id = %self.request_id, model, outcome = outcome.as_str(), "request ended");
+            metrics.spent(model, channel, &spent);
+            debug!(request.id = %self.request_id, model, outcome = outcome.as_str(), ?spent, "request ended");
         }
     }
 }

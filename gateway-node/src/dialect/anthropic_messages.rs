@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::json::{is_error_event, is_failure, is_something, read, trimmed};
 use super::parts::Parts;
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error};
+use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error, usage};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -27,12 +27,13 @@ pub const RULES: Rules = Rules {
     judge_whole,
     observe,
     find_error,
+    usage: &usage::MESSAGES,
     error_body,
     closing_frame,
 };
 
 /// The rules of `POST /v1/messages/count_tokens`, whose answer is a number.
-pub const COUNT_TOKENS: Rules = Rules { judge_whole: judge_count, ..RULES };
+pub const COUNT_TOKENS: Rules = Rules { judge_whole: judge_count, usage: &usage::NONE, ..RULES };
 
 fn judge(event: &Event<'_>) -> Verdict {
     let data = event.data.trim_ascii();

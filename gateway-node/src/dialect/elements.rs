@@ -154,7 +154,8 @@ impl Splitter {
     }
 
     fn report(&mut self, tail: &[u8], end: usize, on_event: &mut dyn FnMut(Event<'_>)) {
-        let is_opaque = self.is_opaque || self.size + tail.len() > GATE_EVENT_BYTES_MAX;
+        let size = self.size + tail.len();
+        let is_opaque = self.is_opaque || size > GATE_EVENT_BYTES_MAX;
         let data = if is_opaque {
             Cow::Borrowed(&[][..])
         } else if self.kept.is_empty() {
@@ -163,7 +164,7 @@ impl Splitter {
             self.kept.extend_from_slice(tail);
             Cow::Borrowed(self.kept.as_slice())
         };
-        on_event(Event { name: None, data, end, is_opaque });
+        on_event(Event { name: None, data, end, size, is_opaque });
         *self = Splitter { place: Place::Between, ..Splitter::default() };
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::json::{is_error_event, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error};
+use super::{After, ErrorBody, Rules, Verdict, fields, json_answer, openai_error, usage};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -28,6 +28,7 @@ pub const RULES: Rules = Rules {
     judge_whole,
     observe,
     find_error,
+    usage: &usage::GEMINI,
     error_body,
     closing_frame,
 };
@@ -36,7 +37,7 @@ pub const RULES: Rules = Rules {
 pub const EMBEDDINGS: Rules = Rules { judge_whole: judge_embeddings, ..RULES };
 
 /// The rules of token counts.
-pub const COUNTS: Rules = Rules { judge_whole: judge_count, ..RULES };
+pub const COUNTS: Rules = Rules { judge_whole: judge_count, usage: &usage::NONE, ..RULES };
 
 fn judge(event: &Event<'_>) -> Verdict {
     if event.is_opaque {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::json::{read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, Rules, Verdict, fields, openai_error};
+use super::{After, Rules, Verdict, fields, openai_error, usage};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -15,11 +15,16 @@ use crate::upstream::credential::Auth;
 pub const EMBEDDINGS: Rules = Rules { judge_whole: |body| judge_whole(body, &DATA), ..PLAIN };
 
 /// Moderations: a result for each input.
-pub const MODERATIONS: Rules = Rules { judge_whole: |body| judge_whole(body, &RESULTS), ..PLAIN };
+pub const MODERATIONS: Rules =
+    Rules { judge_whole: |body| judge_whole(body, &RESULTS), usage: &usage::NONE, ..PLAIN };
 
 /// Rankings, as Cohere and Jina (`results`) or Voyage (`data`) send them.
-pub const RERANK: Rules =
-    Rules { judge_whole: |body| judge_whole(body, &RANKING), find_error: find_ranking_error, ..PLAIN };
+pub const RERANK: Rules = Rules {
+    judge_whole: |body| judge_whole(body, &RANKING),
+    find_error: find_ranking_error,
+    usage: &usage::RANKING,
+    ..PLAIN
+};
 
 const PLAIN: Rules = Rules {
     auth: Auth::Bearer,
@@ -28,6 +33,7 @@ const PLAIN: Rules = Rules {
     judge_whole: |body| judge_whole(body, &DATA),
     observe,
     find_error,
+    usage: &usage::TOP,
     error_body: openai_error::body,
     closing_frame: openai_error::closing_frame,
 };

@@ -66,6 +66,7 @@ pub fn scan_form(content_type: &str, body: &[u8]) -> Result<Scanned, ScanFault> 
         model_spans,
         model_form: Form::Bare,
         stream: stream.unwrap_or(false),
+        stream_options: Vec::new(),
         wants_text: format.is_some_and(|format| TEXT_FORMATS.contains(&format)),
     })
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::json::{is_error_event, is_failure, is_something, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::sse::Event;
-use super::{After, Rules, Verdict, fields, json_answer, openai_error};
+use super::{After, Rules, Verdict, fields, json_answer, openai_error, usage};
 use crate::fault::Fault;
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
@@ -24,6 +24,7 @@ pub const RULES: Rules = Rules {
     judge_whole,
     observe,
     find_error,
+    usage: &usage::CHAT,
     error_body: openai_error::body,
     closing_frame: openai_error::closing_frame,
 };

@@ -8,7 +8,7 @@ use super::json::{is_error_event, kind, name, read};
 use super::json_answer::{self, Wanted};
 use super::parts::Shape;
 use super::sse::Event;
-use super::{After, Rules, Verdict, openai_error};
+use super::{After, Rules, Verdict, openai_error, usage};
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
 
@@ -20,6 +20,7 @@ pub const RULES: Rules = Rules {
     judge_whole: |body| json_answer::judge_whole(body, &IMAGES),
     observe,
     find_error: json_answer::find_error,
+    usage: &usage::TOP,
     error_body: openai_error::body,
     closing_frame: openai_error::closing_event,
 };

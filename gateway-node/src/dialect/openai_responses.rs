@@ -13,7 +13,7 @@ use super::json::{is_error_event, is_something, kind, name, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::scan::{self, ScanFault, Scanned};
 use super::sse::Event;
-use super::{After, Rules, Verdict, fields, openai_error};
+use super::{After, Rules, Verdict, fields, openai_error, usage};
 use crate::fault::Fault;
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
@@ -26,6 +26,7 @@ pub const RULES: Rules = Rules {
     judge_whole,
     observe,
     find_error,
+    usage: &usage::RESPONSES,
     error_body: openai_error::body,
     closing_frame: openai_error::closing_event,
 };

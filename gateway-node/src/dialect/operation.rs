@@ -282,6 +282,11 @@ pub fn is_anthropics(headers: &HeaderMap) -> bool {
 }
 
 impl Operation {
+    /// Whether a stream says what it used only to those who ask.
+    pub fn must_be_asked_for_usage(&self) -> bool {
+        matches!(self.dialect, Dialect::OpenaiChat | Dialect::OpenaiCompletions)
+    }
+
     /// What of a caller's query goes up; the text of a refusal where it asks for what is not done here.
     pub fn upward_query(&self, query: Option<&str>) -> Result<Option<String>, &'static str> {
         let names: &[&str] = match (self.dialect, self.input) {

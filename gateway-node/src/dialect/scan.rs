@@ -20,6 +20,8 @@ pub struct Scanned {
     pub model_form: Form,
     /// Whether the answer shall be a stream.
     pub stream: bool,
+    /// Where the values of `stream_options` stand.
+    pub stream_options: Vec<Range<usize>>,
     /// Whether the answer shall be words, where it is a JSON document else.
     pub wants_text: bool,
 }
@@ -147,8 +149,10 @@ pub fn scan_or(body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault>
     }
 
     let stream = stream.unwrap_or(false);
+    let stream_options = members.stream_options.into_iter().map(|raw| span(body, raw.get())).collect();
     if let Some(model) = model {
-        return Ok(Scanned { model, model_spans, model_form: Form::String, stream, wants_text: false });
+        let model_form = Form::String;
+        return Ok(Scanned { model, model_spans, model_form, stream, stream_options, wants_text: false });
     }
     let model = unnamed.ok_or(ScanFault::NoModel)?.to_owned();
     // The body is an object: its brace is the first one.
@@ -159,6 +163,7 @@ pub fn scan_or(body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault>
         model_spans: std::iter::once(first..first).collect(),
         model_form: Form::Missing { is_only },
         stream,
+        stream_options,
         wants_text: false,
     })
 }
@@ -189,6 +194,7 @@ fn place(body: &[u8], at: usize) -> Place {
 struct Members<'de> {
     model: Vec<&'de RawValue>,
     stream: Vec<&'de RawValue>,
+    stream_options: Vec<&'de RawValue>,
 }
 
 impl<'de> Visitor<'de> for Members<'de> {
@@ -203,6 +209,7 @@ impl<'de> Visitor<'de> for Members<'de> {
             match key {
                 Key::Model => self.model.push(map.next_value()?),
                 Key::Stream => self.stream.push(map.next_value()?),
+                Key::StreamOptions => self.stream_options.push(map.next_value()?),
                 Key::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -215,6 +222,7 @@ impl<'de> Visitor<'de> for Members<'de> {
 enum Key {
     Model,
     Stream,
+    StreamOptions,
     Other,
 }
 
@@ -241,6 +249,7 @@ impl Visitor<'_> for KeySeed {
         Ok(match name {
             b"model" => Key::Model,
             b"stream" => Key::Stream,
+            b"stream_options" => Key::StreamOptions,
             _ => Key::Other,
         })
     }

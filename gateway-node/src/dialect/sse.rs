@@ -20,6 +20,8 @@ pub struct Event<'a> {
     pub data: Cow<'a, [u8]>,
     /// Where the event ends in the chunk that completed it, its blank line included.
     pub end: usize,
+    /// How many bytes before that it begins, which may lie in earlier chunks: with its first line that is no comment.
+    pub size: usize,
     /// The event was too large to be kept, and `data` is empty. The name is there if it came in front.
     pub is_opaque: bool,
 }
@@ -40,6 +42,8 @@ pub struct Splitter {
     skip_lf: bool,
     /// What is known of the begun event.
     begun: Begun,
+    /// How many bytes of the begun event lie in earlier chunks, counted from its first line that is no comment.
+    open: Option<usize>,
     /// The body ended inside an event.
     is_unclosed: bool,
 }
@@ -83,12 +87,17 @@ impl Splitter {
     pub fn push(&mut self, chunk: &[u8], on_event: &mut dyn FnMut(Event<'_>)) {
         let mut at = self.skip_bom(chunk);
         let begun = &mut self.begun;
+        // Before the chunk it is negative.
+        let mut first = self.open.map(|open| -signed(open));
         let mut data = if begun.has_data { Part::Kept } else { Part::None };
         let mut name = if begun.has_name { Part::Kept } else { Part::None };
         while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) {
             if std::mem::take(&mut self.skip_lf) && rest.starts_with(b"\n") {
                 at += 1;
                 continue;
+            }
+            if first.is_none() && !begun.in_line && !matches!(rest, [b':' | b'\n' | b'\r', ..]) {
+                first = Some(signed(at));
             }
             let Some(len) = memchr2(b'\n', b'\r', rest) else {
                 begun.extend_line(rest);
@@ -105,8 +114,9 @@ impl Splitter {
             }
             begun.size += len + 1;
             if line.is_empty() && !begun.in_line {
-                begun.report(data, name, at, on_event);
+                begun.report(data, name, at, size(first, at), on_event);
                 (data, name) = (Part::None, Part::None);
+                first = None;
             } else if !begun.in_line {
                 match field(line) {
                     Field::Data(value) => data = begun.add_data(data, value),
@@ -118,6 +128,7 @@ impl Splitter {
             }
         }
         begun.keep(data, name);
+        self.open = first.map(|first| size(Some(first), chunk.len()));
     }
 
     /// The body is over: reports the last event if only its blank line is missing and it was kept. Once; the stream then
@@ -134,8 +145,9 @@ impl Splitter {
             // Nobody can tell whether all of it came.
             self.begun.clear();
         } else {
-            self.begun.report(data, name, 0, on_event);
+            self.begun.report(data, name, 0, self.open.unwrap_or_default(), on_event);
         }
+        self.open = None;
         self.is_unclosed = true;
     }
 
@@ -147,6 +159,11 @@ impl Splitter {
     /// Bytes of the event that has no end yet.
     pub fn unfinished(&self) -> usize {
         self.begun.size
+    }
+
+    /// How many of the bytes so far are those of the event that has no end yet, counted as [`Event::size`].
+    pub fn open(&self) -> usize {
+        self.open.unwrap_or_default()
     }
 
     /// How many bytes of the chunk belong to a BOM at the start of the body.
@@ -246,7 +263,14 @@ impl Begun {
         self.has_data = !matches!(data, Part::None);
     }
 
-    fn report(&mut self, data: Part<'_>, name: Part<'_>, end: usize, on_event: &mut dyn FnMut(Event<'_>)) {
+    fn report(
+        &mut self,
+        data: Part<'_>,
+        name: Part<'_>,
+        end: usize,
+        size: usize,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) {
         let is_opaque = self.is_opaque || self.size > GATE_EVENT_BYTES_MAX;
         let name = match name {
             Part::None => None,
@@ -260,7 +284,7 @@ impl Begun {
             Part::Kept => Some(self.data.as_slice()),
         };
         if let Some(data) = data {
-            on_event(Event { name, data: Cow::Borrowed(data), end, is_opaque });
+            on_event(Event { name, data: Cow::Borrowed(data), end, size, is_opaque });
         }
         self.clear();
     }
@@ -275,6 +299,15 @@ impl Begun {
         (self.size, self.in_line, self.has_data, self.has_name) = (0, false, false, false);
         self.is_opaque = false;
     }
+}
+
+fn signed(at: usize) -> isize {
+    isize::try_from(at).unwrap_or(isize::MAX)
+}
+
+/// Bytes from `first` to `end`.
+fn size(first: Option<isize>, end: usize) -> usize {
+    usize::try_from(signed(end) - first.unwrap_or(signed(end))).unwrap_or_default()
 }
 
 enum Field<'a> {

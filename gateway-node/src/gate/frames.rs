@@ -35,6 +35,14 @@ impl Frames {
         }
     }
 
+    /// How many of the bytes so far are those of the event that has no end yet, without what came before it.
+    pub(super) fn open(&self) -> usize {
+        match self {
+            Frames::Events(splitter) => splitter.open(),
+            Frames::Elements(splitter) => splitter.unfinished(),
+        }
+    }
+
     /// Whether a frame put here would become part of an event that has no end yet.
     pub(super) fn is_mid_event(&self) -> bool {
         match self {

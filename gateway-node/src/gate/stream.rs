@@ -5,6 +5,7 @@ use common::class::FailureClass;
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_HELD_EVENTS_MAX, GATE_WHOLE_BYTES_MAX};
 
 use super::frames::Frames;
+use super::leave_out::LeaveOut;
 use super::tap::{Flow, Follow, Tap};
 use super::{Decision, Step, Until};
 use crate::dialect::sse::Event;
@@ -39,7 +40,12 @@ struct Judge {
 }
 
 impl Stream {
-    pub(super) fn new(rules: &'static Rules, until: Until, frames: Frames) -> Self {
+    pub(super) fn new(
+        rules: &'static Rules,
+        until: Until,
+        frames: Frames,
+        leave_out: Option<LeaveOut>,
+    ) -> Self {
         let judge = Judge {
             rules,
             until,
@@ -48,7 +54,7 @@ impl Stream {
             has_content: false,
             has_end: false,
             step: None,
-            follow: Follow::new(rules),
+            follow: Follow::new(rules, leave_out),
             flow: Flow::Pass,
         };
         Stream { frames, judge }
@@ -57,7 +63,9 @@ impl Stream {
     /// Takes a chunk that `before` bytes came before.
     pub(super) fn on_chunk(&mut self, before: usize, chunk: &[u8]) -> Step {
         let judge = &mut self.judge;
-        self.frames.push(chunk, &mut |event| judge.on_event(&event, before + event.end));
+        judge.follow.begin(chunk, before);
+        self.frames.push(chunk, &mut |event| judge.on_event(&event, before + event.end, chunk));
+        judge.follow.finish(chunk, before + chunk.len(), self.frames.open());
         let is_full = before + chunk.len() > judge.bytes_max()
             || (judge.until == Until::Content && self.frames.unfinished() > GATE_EVENT_BYTES_MAX);
         match &judge.step {
@@ -70,7 +78,7 @@ impl Stream {
     /// The body is over after `held` bytes; an event that lacks only its blank line counts.
     pub(super) fn on_end(&mut self, held: usize) -> Step {
         let judge = &mut self.judge;
-        self.frames.finish(&mut |event| judge.on_event(&event, held));
+        self.frames.finish(&mut |event| judge.on_event(&event, held, &[]));
         let may_end = self.frames.may_end() && judge.follow.has_finished();
         match judge.step.clone() {
             Some(step) => step,
@@ -92,13 +100,13 @@ impl Stream {
 }
 
 impl Judge {
-    fn on_event(&mut self, event: &Event<'_>, end: usize) {
+    fn on_event(&mut self, event: &Event<'_>, end: usize, chunk: &[u8]) {
         self.seen += usize::from(!event.is_ping());
         if self.step.is_none() {
             self.step = self.decide(event, end);
         }
         if self.flow == Flow::Pass {
-            self.flow = self.follow.on_event(event, end);
+            self.flow = self.follow.on_event(event, end, chunk);
         }
     }
 

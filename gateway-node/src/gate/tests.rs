@@ -4,8 +4,11 @@ mod anthropic;
 mod cases;
 mod committed;
 mod gemini;
+mod leave_out;
 mod responses;
 mod splits;
+
+use std::collections::VecDeque;
 
 use common::class::FailureClass as F;
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_EVENTS_MAX};
@@ -74,35 +77,37 @@ pub(super) fn attempt(mut gate: Gate, chunks: &[&[u8]], tail: Tail) -> Seen {
         }
     };
     let Committed { held, mut tap, whole, flow } = gate.commit();
-    let mut sent = held.concat();
     if whole {
         assert_eq!((tap.is_stream(), flow), (false, Flow::Pass));
-        return Seen::Sent(decision, sent, How::Complete);
+        return Seen::Sent(decision, held.concat(), How::Complete);
     }
+    let mut sent = VecDeque::from(held);
     let mut has_finished = false;
     let mut next = Some((&[][..], flow));
+    let mut how = None;
     while let Some((chunk, flow)) = next {
-        let (keep, how) = match flow {
-            Flow::Pass => (chunk.len(), None),
-            Flow::Finish => {
-                has_finished = true;
-                (chunk.len(), None)
-            }
-            Flow::Raised => (chunk.len(), Some(How::Raised)),
-            Flow::Replace { keep } => (keep.min(chunk.len()), Some(How::Cut)),
+        let keep = match flow {
+            Flow::Replace { keep } => keep.min(chunk.len()),
+            Flow::Pass | Flow::Finish | Flow::Raised => chunk.len(),
         };
-        sent.extend_from_slice(&chunk[..keep]);
-        if let Some(how) = how {
-            return Seen::Sent(decision, sent, how);
+        how = match flow {
+            Flow::Pass | Flow::Finish => None,
+            Flow::Raised => Some(How::Raised),
+            Flow::Replace { .. } => Some(How::Cut),
+        };
+        has_finished |= flow == Flow::Finish;
+        if keep > 0 {
+            tap.pass(Bytes::copy_from_slice(&chunk[..keep]), &mut sent);
         }
-        next = chunks.next().map(|chunk| (*chunk, tap.on_bytes(chunk)));
+        next = if how.is_some() { None } else { chunks.next().map(|chunk| (*chunk, tap.on_bytes(chunk))) };
     }
-    let how = match (tail, tap.on_end()) {
+    let how = how.unwrap_or_else(|| match tail {
         _ if has_finished => How::Finished,
-        (Tail::Clean, TapEnd::Complete) => How::Complete,
-        (Tail::Clean, TapEnd::Truncated) | (Tail::Broken, _) => How::Cut,
-    };
-    Seen::Sent(decision, sent, how)
+        Tail::Clean if tap.on_end() == TapEnd::Complete => How::Complete,
+        Tail::Clean | Tail::Broken => How::Cut,
+    });
+    tap.release(&mut sent);
+    Seen::Sent(decision, sent.into_iter().flatten().collect(), how)
 }
 
 pub(super) fn stream_gate() -> Gate {

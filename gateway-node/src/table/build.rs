@@ -155,7 +155,15 @@ impl Builder<'_> {
             self.warnings.push(pb::Violation { path: format!("{path}.credential"), message });
         }
         let metrics = self.metrics.channel(id.as_str());
-        let channel = Arc::new(Channel { id, breaker, headers, credential, state, metrics });
+        let channel = Arc::new(Channel {
+            id,
+            breaker,
+            headers,
+            include_usage: channel.include_usage,
+            credential,
+            state,
+            metrics,
+        });
         Some(BuiltChannel { channel, base_url: base_url.into(), query: query.into(), tls_ca_file })
     }
 

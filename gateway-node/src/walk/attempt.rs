@@ -21,7 +21,8 @@ use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_
 
 use crate::dialect::operation::Operation;
 use crate::dialect::scan::Scanned;
-use crate::dialect::splice;
+use crate::dialect::splice::Edit;
+use crate::dialect::{ask_usage, splice};
 use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
@@ -70,8 +71,10 @@ pub async fn attempt(
             .with_status(StatusCode::URI_TOO_LONG.as_u16())
             .with_detail(Some(detail))
     })?;
+    let asking = asking_for_usage(route, outgoing);
+    let leaves_out = asking.is_some();
     let deadline = started + route.headers_timeout;
-    let upstream = timeout_at(deadline, send(route, uri, outgoing))
+    let upstream = timeout_at(deadline, send(route, uri, outgoing, asking.unwrap_or_default()))
         .await
         .map_err(|_| Fault::of(FailureClass::Timeout))?
         .map_err(|fault| {
@@ -94,6 +97,7 @@ pub async fn attempt(
     let until = outgoing.until.unwrap_or(route.gate_until);
     let gate = Gate::new(rules, outgoing.ask.stream, content_type, until);
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
+    let gate = if leaves_out { gate.leaving_out(ask_usage::is_answer) } else { gate };
     let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
     match held {
@@ -108,8 +112,21 @@ pub async fn attempt(
     }
 }
 
-async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Response<Incoming>, SendFault> {
-    let body = spliced(route, outgoing);
+/// What the route changes in the body to learn what a stream used; `None` where the answer says so anyway, or nobody
+/// wants to know.
+fn asking_for_usage(route: &Route, outgoing: &Outgoing<'_>) -> Option<Vec<Edit>> {
+    let Scanned { stream, stream_options, .. } = outgoing.ask;
+    let asks = route.channel.include_usage && *stream && outgoing.operation.must_be_asked_for_usage();
+    asks.then(|| ask_usage::edits(outgoing.body, stream_options))?
+}
+
+async fn send(
+    route: &Route,
+    uri: Uri,
+    outgoing: &Outgoing<'_>,
+    asking: Vec<Edit>,
+) -> Result<Response<Incoming>, SendFault> {
+    let body = spliced(route, outgoing, asking);
     let rules = outgoing.operation.rules;
     let credential = route.channel.credential.header(rules.auth);
     let request = || {
@@ -131,9 +148,10 @@ async fn send(route: &Route, uri: Uri, outgoing: &Outgoing<'_>) -> Result<Respon
 }
 
 /// The caller's body with what this route wants otherwise. Nothing of it is copied.
-fn spliced(route: &Route, outgoing: &Outgoing<'_>) -> RequestBody {
+fn spliced(route: &Route, outgoing: &Outgoing<'_>, asking: Vec<Edit>) -> RequestBody {
     let Scanned { model, model_spans, model_form, .. } = outgoing.ask;
-    let edits = splice::renaming(outgoing.body, model_spans, *model_form, &route.upstream_model, model);
+    let mut edits = splice::renaming(outgoing.body, model_spans, *model_form, &route.upstream_model, model);
+    edits.extend(asking);
     splice::apply(outgoing.body, edits).into()
 }
 

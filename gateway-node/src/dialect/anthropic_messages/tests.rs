@@ -5,7 +5,7 @@ use crate::fault::Reason;
 
 fn event<'a>(name: &'a str, data: &'a str) -> Event<'a> {
     let name = (!name.is_empty()).then_some(name.as_bytes());
-    Event { name, data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
+    Event { name, data: Cow::Borrowed(data.as_bytes()), end: 0, size: 0, is_opaque: false }
 }
 
 /// An event whose `event:` line says what its JSON does.

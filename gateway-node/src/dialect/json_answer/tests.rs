@@ -75,7 +75,7 @@ fn an_empty_array_is_lawful_only_where_nothing_can_be_the_answer() {
 
 #[test]
 fn a_stream_is_no_answer() {
-    let event = |data| Event { name: None, data: Cow::Borrowed(data), end: 0, is_opaque: false };
+    let event = |data| Event { name: None, data: Cow::Borrowed(data), end: 0, size: 0, is_opaque: false };
     let class = |data| match (EMBEDDINGS.judge)(&event(data)) {
         Verdict::Error(fault) => Some(fault.class),
         _ => None,

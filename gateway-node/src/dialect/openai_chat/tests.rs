@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use super::*;
 
 fn event(data: &str) -> Event<'_> {
-    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
+    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, size: 0, is_opaque: false }
 }
 
 /// A chunk with these choices and further members.

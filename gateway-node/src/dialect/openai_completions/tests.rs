@@ -7,7 +7,7 @@ use super::super::{After, Verdict};
 use super::*;
 
 fn event(data: &str) -> Event<'_> {
-    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
+    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, size: 0, is_opaque: false }
 }
 
 fn chunk(text: &str, finish: &str, more: &str) -> String {

@@ -3,7 +3,13 @@ use std::borrow::Cow;
 use super::*;
 
 fn event<'a>(name: Option<&'a str>, data: &'a str) -> Event<'a> {
-    Event { name: name.map(str::as_bytes), data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
+    Event {
+        name: name.map(str::as_bytes),
+        data: Cow::Borrowed(data.as_bytes()),
+        end: 0,
+        size: 0,
+        is_opaque: false,
+    }
 }
 
 fn class(verdict: Verdict) -> Option<F> {

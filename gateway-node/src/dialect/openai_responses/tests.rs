@@ -4,7 +4,7 @@ use super::*;
 use crate::fault::Reason;
 
 fn event(data: &str) -> Event<'_> {
-    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, is_opaque: false }
+    Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, size: 0, is_opaque: false }
 }
 
 fn named<'a>(name: &'a str, data: &'a str) -> Event<'a> {

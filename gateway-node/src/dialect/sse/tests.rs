@@ -77,6 +77,27 @@ fn the_end_of_an_event_is_the_end_of_its_blank_line() {
 }
 
 #[test]
+fn where_an_event_begins_is_told_whatever_comes_before_it_and_however_the_reads_cut_it() {
+    let bytes = b"\xEF\xBB\xBFdata: a\n\n: ping\r\n\r\n: with it\r\nid: 1\r\ndata: b\r\n\r\nretry: 1\n\n\n\rdata: c\r: inside\r\r: x";
+    let begins = [&b"data: a"[..], b"id: 1", b"data: c"]
+        .map(|start| bytes.windows(start.len()).position(|window| window == start).unwrap());
+    for first in 0..=bytes.len() {
+        for second in first..=bytes.len() {
+            let (mut splitter, mut seen, mut before) = (Splitter::new(), Vec::new(), 0);
+            for chunk in [&bytes[..first], &bytes[first..second], &bytes[second..]] {
+                splitter.push(chunk, &mut |event| seen.push(before + event.end - event.size));
+                before += chunk.len();
+                if let Some(next) = begins.get(seen.len()).filter(|next| **next < before) {
+                    assert_eq!(splitter.open(), before - next, "cut at {first} and {second}");
+                }
+            }
+            assert_eq!(seen, begins, "cut at {first} and {second}");
+            assert_eq!(splitter.open(), 0);
+        }
+    }
+}
+
+#[test]
 fn an_event_inside_one_chunk_is_not_copied() {
     let chunk = b"data: {\"a\":1}\n\ndata: x\n\n".to_vec();
     let range = chunk.as_ptr_range();
