@@ -12,6 +12,7 @@ mod fault;
 mod field;
 mod keys;
 mod read;
+mod resolve;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use crate::id::{ChannelId, Model};
 use crate::limits::CATALOG_BYTES_MAX;
 use crate::money::Price;
 use crate::policy::Layer;
+use crate::profile::{Auth, Limits, Override, Profile};
 
 /// A checked document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,15 +47,26 @@ pub struct Catalog {
     models: BTreeMap<Model, Entry>,
 }
 
-/// One upstream endpoint with one credential.
+/// One upstream endpoint with one credential, as the document gives it. What its profile adds is in the functions of
+/// the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
+    /// Whose ways it has.
+    pub profile: Option<&'static Profile>,
     /// What it speaks; at least one.
     pub dialects: Vec<Dialect>,
     /// `http` or `https`, without a slash at its end.
     pub base_url: String,
     /// `env:NAME` or `file:PATH`; none when the upstream wants none.
     pub credential: Option<String>,
+    /// How the credential is shown, where it is given.
+    pub auth: Option<Auth>,
+    /// Where the operations of dialects that it speaks lie, where it is given.
+    pub paths: BTreeMap<Dialect, String>,
+    /// What its errors mean, the first that matches; before those of its profile.
+    pub overrides: Vec<Override>,
+    /// What its rate limits are about, where it is given.
+    pub limits: Option<Limits>,
     /// Whether its routes are in chains.
     pub enabled: bool,
     /// Sent with each request; names in lower case.

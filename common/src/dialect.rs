@@ -46,6 +46,23 @@ impl Dialect {
         Dialect::Gemini,
     ];
 
+    /// Whether all that it can be asked for lies under one path.
+    pub fn has_one_path(self) -> bool {
+        match self {
+            Dialect::OpenaiChat
+            | Dialect::OpenaiCompletions
+            | Dialect::OpenaiEmbeddings
+            | Dialect::OpenaiModerations
+            | Dialect::Rerank => true,
+            Dialect::OpenaiResponses
+            | Dialect::OpenaiImages
+            | Dialect::OpenaiAudio
+            | Dialect::OpenaiVideos
+            | Dialect::AnthropicMessages
+            | Dialect::Gemini => false,
+        }
+    }
+
     /// The name in catalogs, metrics and records.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -13,6 +13,7 @@ pub mod limits;
 pub mod catalog;
 pub mod money;
 pub mod policy;
+pub mod profile;
 pub mod snapshot;
 
 pub mod window;

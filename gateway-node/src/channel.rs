@@ -6,6 +6,7 @@
 pub mod breaker;
 pub mod pause;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +16,16 @@ use http::HeaderMap;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use common::dialect::Dialect;
 use common::id::ChannelId;
 use common::limits::COOLDOWN_MIN;
+use common::profile::{Limits, Override};
 
 use crate::dialect::operation::Ability;
+use crate::fault::Fault;
 use crate::metrics::ChannelMetrics;
+use crate::table::path::Template;
+use crate::upstream::classify;
 use crate::upstream::credential::Showing;
 use breaker::{Breaker, Policy};
 use pause::{Admission, Suspension};
@@ -34,6 +40,10 @@ pub struct Channel {
     pub headers: HeaderMap,
     /// Whether streams are asked for their usage where the caller did not ask.
     pub include_usage: bool,
+    /// What errors mean there where the ordinary reading is wrong.
+    pub overrides: Vec<Override>,
+    /// What its rate limits are about.
+    pub limits: Limits,
     /// What it shows to the upstream; the credential's own suspension is shared by all that show it.
     pub credential: Showing,
     /// What this process knows of it.
@@ -49,7 +59,9 @@ pub struct Identity {
     pub base_url: String,
     /// What its address ends in, encoded.
     pub query: String,
-    /// Which credential, without showing it.
+    /// Where operations lie, by dialect.
+    pub paths: BTreeMap<Dialect, Arc<Template>>,
+    /// Which credential, and how it is shown, without showing it.
     pub credential: Option<[u8; 32]>,
     /// Whom it trusts to be the endpoint.
     pub tls_ca_file: Option<PathBuf>,
@@ -61,6 +73,7 @@ pub struct ChannelState {
     pub identity: Identity,
     breaker: Mutex<Breaker>,
     open_until: Moment,
+    cooldown: Moment,
     /// The channel as a whole is suspended.
     pub suspension: Pause,
     /// Its credential is suspended; shared by every channel that shows the same one.
@@ -74,6 +87,7 @@ impl ChannelState {
             identity,
             breaker: Mutex::default(),
             open_until: Moment::default(),
+            cooldown: Moment::default(),
             suspension: Pause::default(),
             credential_suspension,
         }
@@ -84,6 +98,26 @@ impl Channel {
     /// Until when the breaker is open, if it is.
     pub fn open_until(&self, now: Instant) -> Option<Instant> {
         self.state.open_until.after(now)
+    }
+
+    /// An error as this channel means it, without its credential in it.
+    pub fn judge(&self, fault: Fault) -> Fault {
+        self.credential.hidden_in(classify::overridden(fault, &self.overrides))
+    }
+
+    /// Until when all of it cools down, if it does.
+    pub fn cooling_until(&self, now: Instant) -> Option<Instant> {
+        self.state.cooldown.after(now)
+    }
+
+    /// Keeps the route that met a rate limit out for a while, or all of the channel where its limits are the account's.
+    /// Only ever extended.
+    pub fn cool_down(&self, route: &RouteState, now: Instant, length: Duration) {
+        let cooldown = match self.limits {
+            Limits::Route => &route.cooldown,
+            Limits::Channel => &self.state.cooldown,
+        };
+        cooldown.extend_to(now + length.max(COOLDOWN_MIN));
     }
 
     /// Takes in a failure that counts.
@@ -118,11 +152,6 @@ impl RouteState {
     /// Until when the route cools down, if it does.
     pub fn cooling_until(&self, now: Instant) -> Option<Instant> {
         self.cooldown.after(now)
-    }
-
-    /// Keeps the route out for a while. Only ever extended.
-    pub fn cool_down(&self, now: Instant, length: Duration) {
-        self.cooldown.extend_to(now + length.max(COOLDOWN_MIN));
     }
 }
 

@@ -21,6 +21,25 @@ pub struct Fault {
     pub retry_after: Option<Duration>,
     /// The upstream's own words, without secrets. Shown to callers for `bad_request` alone.
     pub detail: Option<Detail>,
+    /// What a channel's own rules are held against; none where the upstream said nothing.
+    pub said: Option<Box<Said>>,
+}
+
+/// An upstream's error as it came, before it was judged. For nobody's eyes: the message may repeat a prompt.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Said {
+    /// HTTP status of the answer, or of the error inside a 200.
+    pub status: Option<u16>,
+    /// Its `code`, `type` and whatever else names it.
+    pub names: Vec<String>,
+    /// Its `message`.
+    pub message: String,
+}
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Said(…)")
+    }
 }
 
 /// What the class of a fault alone does not tell.
@@ -58,7 +77,7 @@ impl Reason {
 impl Fault {
     /// A fault of which nothing but its class is known.
     pub fn of(class: FailureClass) -> Self {
-        Fault { class, reason: Reason::Plain, status: None, retry_after: None, detail: None }
+        Fault { class, reason: Reason::Plain, status: None, retry_after: None, detail: None, said: None }
     }
 
     /// The same with the upstream's status.
@@ -79,6 +98,11 @@ impl Fault {
     /// The same with the upstream's words.
     pub fn with_detail(self, detail: Option<Detail>) -> Self {
         Fault { detail, ..self }
+    }
+
+    /// The same with what a channel's own rules are held against.
+    pub fn with_said(self, said: Said) -> Self {
+        Fault { said: Some(Box::new(said)), ..self }
     }
 }
 
@@ -124,7 +148,8 @@ impl Detail {
 /// Types, codes and parameters are names, not texts.
 const NAME_BYTES_MAX: usize = 128;
 
-const REDACTED: &str = "[redacted]";
+/// Stands for what was taken out.
+pub const REDACTED: &str = "[redacted]";
 
 fn keep(text: &str, max: usize) -> String {
     let mut kept = redact(text);

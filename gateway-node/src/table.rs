@@ -3,7 +3,9 @@
 
 pub mod build;
 pub mod keep;
+pub mod path;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,7 @@ use crate::channel::{Channel, RouteState};
 use crate::dialect::operation::Operation;
 use crate::gate::Until;
 use crate::upstream::Client;
+use path::Template;
 
 /// The table in force.
 #[derive(Default)]
@@ -72,6 +75,8 @@ pub struct Route {
     pub upstream_model: String,
     /// The channel's `base_url`, without a slash at its end.
     pub base_url: Arc<str>,
+    /// Where operations lie behind it; none where they have the dialect's own paths.
+    pub path: Option<Arc<Template>>,
     /// The channel's own query, encoded; empty where it has none.
     pub query: Arc<str>,
     /// Connections to it.
@@ -93,8 +98,17 @@ pub struct Route {
 impl Route {
     /// Where an operation is asked for. `query` is the caller's own.
     pub fn uri(&self, operation: &Operation, query: Option<&str>) -> Result<Uri, InvalidUri> {
-        let path = operation.upstream_path(&self.upstream_model);
-        let queries = [self.query.as_ref(), query.unwrap_or_default()];
+        self.address(&operation.upstream_path(&self.upstream_model), query)
+    }
+
+    /// The same for a path of the dialect. What comes back may hold the credential: it is for the wire alone.
+    pub fn address(&self, path: &str, query: Option<&str>) -> Result<Uri, InvalidUri> {
+        let path = match &self.path {
+            None => Cow::Borrowed(path),
+            Some(template) => Cow::Owned(template.fill(path, &self.upstream_model)),
+        };
+        let credential = self.channel.credential.parameter();
+        let queries = [self.query.as_ref(), query.unwrap_or_default(), credential.unwrap_or_default()];
         let mut address = [self.base_url.as_ref(), path.as_ref()].concat();
         let mut joint = '?';
         for query in queries.into_iter().filter(|query| !query.is_empty()) {

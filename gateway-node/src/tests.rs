@@ -4,6 +4,7 @@
 mod support;
 
 mod anthropic;
+mod azure;
 mod breaker;
 mod callers;
 mod connections;
@@ -14,7 +15,9 @@ mod gemini;
 mod headers_timeout;
 mod json_answers;
 mod multipart;
+mod overrides;
 mod pauses;
+mod profiles;
 mod responses;
 mod usage;
 mod walking;

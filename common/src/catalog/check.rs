@@ -2,6 +2,7 @@
 //! author sees all at once; what a fault leaves out is not complained about a second time. Pure.
 
 mod layer;
+mod upstream;
 mod warn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +126,11 @@ fn channel(site: &Site<'_>, report: &mut Report) -> Option<Channel> {
         let text = site.text(report)?;
         field::file_reference(text).map_or_else(|refused| site.refuse(refused, report), Some)
     });
+    let profile = upstream::profile(&table, report);
+    let auth = upstream::auth(&table, report);
+    let paths = upstream::paths(&table, dialects.as_deref().unwrap_or_default(), report);
+    let overrides = upstream::overrides(&table, report);
+    let limits = upstream::limits(&table, report);
     let channel = Channel {
         headers: fields(&table, "headers", field::header, report),
         query: fields(
@@ -140,7 +146,13 @@ fn channel(site: &Site<'_>, report: &mut Report) -> Option<Channel> {
         base_url: base_url?,
         credential,
         tls_ca_file,
+        profile,
+        auth,
+        paths,
+        overrides,
+        limits,
     };
+    upstream::together(&table, &channel, report);
     Some(channel)
 }
 

@@ -10,6 +10,7 @@ use crate::id::{ChannelId, Model};
 use crate::limits::ROUTING_CHAIN_MAX;
 use crate::pb::fleet as pb;
 use crate::policy::{Layer, Until};
+use crate::profile::{Auth, Limits, Override};
 
 impl Catalog {
     /// The snapshot of this catalog as a revision. Channels that are disabled are not in it.
@@ -32,7 +33,7 @@ impl Catalog {
             base_url: channel.base_url.clone(),
             credential: channel.credential.clone().unwrap_or_default(),
             headers: fields(&channel.headers),
-            query: fields(&channel.query),
+            query: fields(&channel.query()),
             breaker: Some(pb::Breaker {
                 failures: breaker.failures,
                 window_ms: ms(breaker.window),
@@ -40,6 +41,14 @@ impl Catalog {
             }),
             tls_ca_file: channel.tls_ca_file.clone().unwrap_or_default(),
             include_usage: channel.include_usage,
+            auth: channel.auth().map(auth),
+            paths: paths(channel),
+            overrides: channel.overrides().map(rule).collect(),
+            limits: match channel.limits() {
+                Limits::Route => pb::Limits::Route,
+                Limits::Channel => pb::Limits::Channel,
+            }
+            .into(),
         }
     }
 
@@ -76,6 +85,41 @@ impl Catalog {
             }),
             context_window: route.context_window.unwrap_or_default(),
         }
+    }
+}
+
+fn auth(auth: &Auth) -> pb::Auth {
+    let of = |place: pb::AuthPlace, name: &str, prefix: &str| pb::Auth {
+        place: place.into(),
+        name: name.to_owned(),
+        prefix: prefix.to_owned(),
+    };
+    match auth {
+        Auth::None => of(pb::AuthPlace::None, "", ""),
+        Auth::Header { name, prefix } => of(pb::AuthPlace::Header, name, prefix),
+        Auth::Query { name } => of(pb::AuthPlace::Query, name, ""),
+    }
+}
+
+fn paths(channel: &Channel) -> Vec<pb::Path> {
+    let mut paths: Vec<pb::Path> = channel
+        .dialects
+        .iter()
+        .filter_map(|dialect| {
+            let template = channel.path(*dialect)?.to_owned();
+            Some(pb::Path { dialect: dialect.to_string(), template })
+        })
+        .collect();
+    paths.sort_by(|a, b| a.dialect.cmp(&b.dialect));
+    paths
+}
+
+fn rule(rule: &Override) -> pb::Override {
+    pb::Override {
+        status: rule.status.map(u32::from).unwrap_or_default(),
+        code: rule.code.as_deref().unwrap_or_default().to_owned(),
+        message: rule.message.as_deref().unwrap_or_default().to_owned(),
+        class: rule.class.to_string(),
     }
 }
 

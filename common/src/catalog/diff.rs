@@ -91,17 +91,32 @@ impl Leaves {
         let mut dialects: Vec<&str> = channel.dialects.iter().map(|d: &Dialect| d.as_str()).collect();
         dialects.sort_unstable();
         self.put(path, "dialects", dialects.join(", "));
+        self.put_some(path, "profile", channel.profile.map(|profile| profile.name));
         self.put(path, "base_url", &channel.base_url);
         self.put_some(path, "credential", channel.credential.as_ref());
         self.put(path, "enabled", channel.enabled);
         self.put(path, "include_usage", channel.include_usage);
-        for (table, fields) in [("headers", &channel.headers), ("query", &channel.query)] {
+        self.upstream(path, channel);
+        for (table, fields) in [("headers", &channel.headers), ("query", &channel.query())] {
             for (name, value) in fields {
                 self.0.insert(path_to(&path_to(path, table), name), value.clone());
             }
         }
         self.put_some(path, "tls.ca", channel.tls_ca_file.as_ref().map(|file| format!("file:{file}")));
         self.policy(path, &channel.policy);
+    }
+
+    /// With what the profile gives, so that what another profile changes shows.
+    fn upstream(&mut self, path: &str, channel: &Channel) {
+        self.put_some(path, "auth", channel.auth());
+        self.put(path, "limits", channel.limits().as_str());
+        let paths = path_to(path, "path");
+        for dialect in &channel.dialects {
+            self.put_some(&paths, dialect.as_str(), channel.path(*dialect));
+        }
+        for (i, rule) in channel.overrides().enumerate() {
+            self.put(path, &format!("overrides[{i}]"), rule);
+        }
     }
 
     fn model(&mut self, path: &str, entry: &Entry) {

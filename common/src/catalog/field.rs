@@ -168,6 +168,64 @@ pub(super) fn parameter(name: &str, value: &str) -> Result<(), Refused> {
     not_a_credential(name, value)
 }
 
+/// The header that a credential is shown in; returns its name in lower case.
+pub(super) fn auth_header(name: &str) -> Result<String, Refused> {
+    let legal: HeaderName = name.parse().map_err(|_| "is no legal name of a header")?;
+    if OWNED_HEADERS.contains(&legal.as_str()) || legal.as_str().starts_with("x-sluice-") {
+        return Err("is set by the gateway itself".to_owned());
+    }
+    Ok(legal.as_str().to_owned())
+}
+
+/// What stands before a credential in its header, such as `Token `.
+pub(super) fn auth_prefix(prefix: &str) -> Result<String, Refused> {
+    let is_scheme = |word: &str| {
+        word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-' || b == b'_') && word.len() <= 32
+    };
+    if prefix.is_empty() || !is_scheme(prefix.trim_end_matches([' ', '=', ':'])) {
+        const WANTED: &str = "must be a word, such as \"Token \", with the space that follows it; the credential itself \
+                              stands in `credential`";
+        return Err(WANTED.to_owned());
+    }
+    Ok(prefix.to_owned())
+}
+
+/// The parameter of the query that a credential is shown in.
+pub(super) fn auth_parameter(name: &str) -> Result<String, Refused> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err("must be the name of a parameter, without control characters".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
+/// Where the operations of a dialect lie behind `base_url`.
+pub(super) fn path(template: &str) -> Result<(), Refused> {
+    const EXAMPLE: &str = "must be a path such as \"/openai/deployments/{model}{operation}\"";
+    let mut rest = template;
+    while let Some((_, behind)) = rest.split_once('{') {
+        let (name, behind) = behind.split_once('}').ok_or("has a { without its }")?;
+        if !["model", "operation"].contains(&name) {
+            return Err(format!(
+                "there is no {{{name}}}: only {{model}} and {{operation}} stand for something"
+            ));
+        }
+        rest = behind;
+    }
+    if template.contains(['?', '#']) {
+        return Err("must not have a query or a fragment; give parameters in `query`".to_owned());
+    }
+    if !template.starts_with('/') && !template.starts_with("{operation}") {
+        return Err(EXAMPLE.to_owned());
+    }
+    let filled = template.replace("{operation}", "/x").replace("{model}", "x");
+    let is_plain = filled.parse::<Uri>().is_ok_and(|uri| uri.path() == filled);
+    let is_odd = filled.contains("//") || filled.split('/').any(|part| part == "." || part == "..");
+    if !is_plain || is_odd || template.len() > NAME_BYTES_MAX {
+        return Err(EXAMPLE.to_owned());
+    }
+    Ok(())
+}
+
 fn not_a_credential(name: &str, value: &str) -> Result<(), Refused> {
     let name = name.to_ascii_lowercase();
     let is_secret_name =

@@ -85,10 +85,28 @@ pub(super) const TIMEOUTS: Keys = Keys {
 };
 pub(super) const CHANNEL: Keys = Keys {
     what: "a channel",
-    now: &["dialects", "base_url", "credential", "enabled", "headers", "query", "tls", "include_usage"],
-    later: &["profile"],
+    now: &[
+        "dialects",
+        "base_url",
+        "credential",
+        "enabled",
+        "headers",
+        "query",
+        "tls",
+        "include_usage",
+        "profile",
+        "auth",
+        "path",
+        "overrides",
+        "limits",
+    ],
+    later: &[],
     level: Some(Level::Channel),
 };
+pub(super) const AUTH: Keys =
+    Keys { what: "auth", now: &["header", "prefix", "query"], later: &[], level: None };
+pub(super) const OVERRIDE: Keys =
+    Keys { what: "an override", now: &["status", "code", "message", "class"], later: &[], level: None };
 pub(super) const TLS: Keys = Keys { what: "tls", now: &["ca"], later: &[], level: None };
 pub(super) const MODEL: Keys = Keys {
     what: "a model",
@@ -113,8 +131,10 @@ pub(super) const COST: Keys = Keys {
 
 /// Every kind of table, for the test that the reference is complete.
 #[cfg(test)]
-pub(super) const TABLES: [&Keys; 11] =
-    [&TOP, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &TLS, &MODEL, &PRICE, &ROUTE, &COST];
+pub(super) const TABLES: [&Keys; 13] = [
+    &TOP, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &AUTH, &OVERRIDE, &TLS, &MODEL, &PRICE, &ROUTE,
+    &COST,
+];
 
 /// What a key is to a table.
 #[derive(Debug, PartialEq, Eq)]

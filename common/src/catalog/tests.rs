@@ -2,6 +2,7 @@
 
 mod faults;
 mod properties;
+mod upstream;
 
 use super::*;
 use crate::pb::fleet as pb;
@@ -63,9 +64,10 @@ fn the_example_of_the_design_is_accepted_without_a_warning() {
 
 #[test]
 fn the_catalogs_that_are_delivered_are_accepted() {
-    let delivered: [&[u8]; 2] = [
+    let delivered: [&[u8]; 3] = [
         include_bytes!("../../../deploy/catalogs/minimal.toml"),
         include_bytes!("../../../deploy/catalogs/openai-compatible.toml"),
+        include_bytes!("../../../deploy/catalogs/vendors.toml"),
     ];
     for document in delivered {
         let checked = parse(document).unwrap_or_else(|faults| panic!("{}", lines(&faults).join("\n")));
@@ -357,5 +359,9 @@ fn every_key_is_in_the_reference() {
     }
     for dialect in Dialect::ALL {
         assert!(reference.contains(&format!("`{dialect}`")), "docs/catalog.md lacks {dialect}");
+    }
+    for profile in crate::profile::PROFILES {
+        let row = format!("| `{}` | `{}` |", profile.name, profile.base_url);
+        assert!(reference.contains(&row), "docs/catalog.md lacks the profile {}", profile.name);
     }
 }

@@ -32,6 +32,11 @@ pub fn encoded(text: &str) -> String {
     encoded
 }
 
+/// The same, and the slash: for a name or a value in a query.
+pub fn encoded_whole(text: &str) -> String {
+    encoded(text).replace('/', "%2F")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

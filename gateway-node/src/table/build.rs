@@ -1,6 +1,8 @@
 //! A snapshot becomes a table, or a list of everything that is wrong with it. Channels whose endpoint
 //! and credential stayed the same keep breaker, pauses and connections.
 
+mod ways;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use common::id::{ChannelId, Model};
 use common::limits::{CONNECT_TIMEOUT, ROUTING_CHAIN_MAX};
 use common::pb::fleet as pb;
 
+use super::path::Template;
 use super::{Chain, Entry, Route, Table};
 use crate::channel::breaker::Policy;
 use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
@@ -21,7 +24,7 @@ use crate::dialect::{operation, percent};
 use crate::gate::Until;
 use crate::metrics::Metrics;
 use crate::upstream::client::Way;
-use crate::upstream::credential::{Credential, Showing};
+use crate::upstream::credential::{Credential, Place, Showing};
 use crate::upstream::{Client, Connections};
 
 /// A table, and what works in it but wants a person.
@@ -64,6 +67,7 @@ struct BuiltChannel {
     channel: Arc<Channel>,
     base_url: Arc<str>,
     query: Arc<str>,
+    paths: BTreeMap<Dialect, Arc<Template>>,
     tls_ca_file: Option<PathBuf>,
 }
 
@@ -123,8 +127,17 @@ impl Builder<'_> {
             self.client(&format!("{path}.tls.ca"), &way);
         }
 
+        let place = self.taken(&format!("{path}.auth"), ways::place(channel.auth.as_ref()));
+        let paths = self.taken(&format!("{path}.paths"), ways::paths(&channel.paths));
+        let overrides = self.taken(&format!("{path}.overrides"), ways::overrides(&channel.overrides));
+        let limits = self.taken(&format!("{path}.limits"), ways::limits(channel.limits));
+        if place == Some(Place::Nowhere) && !channel.credential.is_empty() {
+            self.violation(&format!("{path}.auth"), "shows nothing, and there is a credential");
+        }
+        let (place, paths, overrides, limits) = (place?, paths?, overrides?, limits?);
+
         let mut warning = None;
-        let credential = Credential::resolve(&channel.credential).unwrap_or_else(|fault| {
+        let credential = Credential::resolve(&channel.credential, &place).unwrap_or_else(|fault| {
             warning = Some(fault.to_string());
             Showing::Missing
         });
@@ -132,12 +145,13 @@ impl Builder<'_> {
             return None;
         }
         let fingerprint = credential.fingerprint();
-        let encode = |text: &str| percent::encoded(text).replace('/', "%2F");
-        let query = channel.query.iter().map(|f| format!("{}={}", encode(&f.name), encode(&f.value)));
+        let query =
+            channel.query.iter().map(|f| [&f.name, &f.value].map(|t| percent::encoded_whole(t)).join("="));
         let query = query.collect::<Vec<_>>().join("&");
         let identity = Identity {
             base_url: base_url.clone(),
             query: query.clone(),
+            paths: paths.clone(),
             credential: fingerprint,
             tls_ca_file: tls_ca_file.clone(),
         };
@@ -155,16 +169,24 @@ impl Builder<'_> {
             self.warnings.push(pb::Violation { path: format!("{path}.credential"), message });
         }
         let metrics = self.metrics.channel(id.as_str());
-        let channel = Arc::new(Channel {
+        let channel = Channel {
             id,
             breaker,
             headers,
             include_usage: channel.include_usage,
+            overrides,
+            limits,
             credential,
             state,
             metrics,
-        });
-        Some(BuiltChannel { channel, base_url: base_url.into(), query: query.into(), tls_ca_file })
+        };
+        let (base_url, query) = (base_url.into(), query.into());
+        Some(BuiltChannel { channel: Arc::new(channel), base_url, query, paths, tls_ca_file })
+    }
+
+    /// What could be read; a violation otherwise.
+    fn taken<T>(&mut self, path: &str, read: Result<T, String>) -> Option<T> {
+        read.map_err(|message| self.violation(path, message)).ok()
     }
 
     fn breaker(&mut self, path: &str, breaker: Option<&pb::Breaker>) -> Policy {
@@ -281,10 +303,11 @@ impl Builder<'_> {
         };
         let client = self.client(path, &way)?;
         let kept = self.kept_route_state(model, dialect, route, &on.channel);
-        Some(Route {
+        let route = Route {
             channel: on.channel.clone(),
             upstream_model: route.upstream_model.clone(),
             base_url: on.base_url.clone(),
+            path: on.paths.get(&dialect).cloned(),
             query: on.query.clone(),
             client,
             gate_timeout: Duration::from_millis(gate.timeout_ms),
@@ -293,7 +316,12 @@ impl Builder<'_> {
             idle_timeout: Duration::from_millis(timeouts.idle_ms),
             context_window: (route.context_window > 0).then_some(route.context_window),
             state: kept.unwrap_or_default(),
-        })
+        };
+        if route.address("/", None).is_err() {
+            self.violation(path, "base_url, path and query are no address together");
+            return None;
+        }
+        Some(route)
     }
 
     fn client(&mut self, path: &str, way: &Way) -> Option<Arc<Client>> {

@@ -2,6 +2,7 @@
 //! statuses; errors inside a 200 are judged by the same rules. What is said by name counts more than the status,
 //! the status more than what can be read out of a message.
 
+mod overrides;
 mod words;
 
 use common::class::FailureClass as F;
@@ -11,7 +12,8 @@ use serde_json::Value;
 use super::hint;
 use crate::dialect::Rules;
 use crate::dialect::parts::{Parts, Shape};
-use crate::fault::{Fault, Reason};
+use crate::fault::{Fault, Reason, Said};
+pub use overrides::overridden;
 pub(crate) use words::unquoted;
 use words::{Word, word};
 
@@ -49,11 +51,22 @@ fn read(body: &[u8]) -> Option<Value> {
 }
 
 fn finish(class: F, reason: Reason, status: Option<u16>, parts: &Parts) -> Fault {
-    let fault = Fault::of(class).with_reason(reason).with_detail(parts.detail());
+    let fault =
+        Fault::of(class).with_reason(reason).with_detail(parts.detail()).with_said(said(status, parts));
     match status {
         _ if class == F::BadRequest => fault.with_status(shown(status)),
         Some(status) => fault.with_status(status),
         None => fault,
+    }
+}
+
+fn said(status: Option<u16>, parts: &Parts) -> Said {
+    let number = parts.number.map(|number| number.to_string());
+    let others = number.into_iter().chain(parts.limit_source.clone());
+    Said {
+        status,
+        names: names(parts).map(str::to_owned).chain(others).collect(),
+        message: parts.message.clone(),
     }
 }
 

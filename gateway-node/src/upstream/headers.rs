@@ -71,6 +71,8 @@ const NEVER_DOWN: &[&str] = &[
     "request-id",
     "x-client-request-id",
     "date",
+    "x-ms-region",
+    "x-ms-deployment-name",
 ];
 const NEVER_DOWN_PREFIXES: &[&str] =
     &["x-sluice-", "anthropic-", "cf-", "access-control-", "x-litellm-", "llm_provider-"];
@@ -212,6 +214,9 @@ mod tests {
             ("x-ratelimitbysize-remaining-minute", "1"),
             ("ratelimit-policy", "60;w=60"),
             ("x-ms-retry-after-ms", "100"),
+            // The names of the operator's resources.
+            ("x-ms-region", "East US"),
+            ("x-ms-deployment-name", "our-gpt"),
             ("anthropic-ratelimit-tokens-remaining", "1"),
             ("cf-ray", "1"),
             ("x-litellm-key-spend", "12.5"),

@@ -63,6 +63,15 @@ pub async fn attempt(
     clock: &Clock,
     started: Instant,
 ) -> Result<Answer, Fault> {
+    ask(route, outgoing, clock, started).await.map_err(|fault| route.channel.judge(fault))
+}
+
+async fn ask(
+    route: &Route,
+    outgoing: &Outgoing<'_>,
+    clock: &Clock,
+    started: Instant,
+) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
     // The table's part of an address is known to be one: only a caller's query can make it too long.
     let uri = route.uri(outgoing.operation, outgoing.query).map_err(|_| {

@@ -54,7 +54,7 @@ fn judge(
     if let Some(until) = route.channel.open_until(now) {
         return Some(Out::BreakerOpen(until));
     }
-    if let Some(until) = route.state.cooling_until(now) {
+    if let Some(until) = route.state.cooling_until(now).max(route.channel.cooling_until(now)) {
         return Some(Out::CoolingDown(until));
     }
     if matches!(route.channel.credential, Showing::Missing) {
@@ -147,7 +147,7 @@ impl Pass {
             Effect::None => {}
             Effect::Failure => channel.record_failure(now),
             Effect::Cooldown if fault.reason == Reason::SingleRequest => {}
-            Effect::Cooldown => self.route.cool_down(now, pause::cooldown(fault.retry_after)),
+            Effect::Cooldown => channel.cool_down(&self.route, now, pause::cooldown(fault.retry_after)),
             Effect::SuspendCredential => {
                 channel.state.credential_suspension.suspend(now, "credential", id, why);
             }

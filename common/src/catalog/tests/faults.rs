@@ -112,7 +112,6 @@ fn a_document_that_stands_for_a_snapshot_above_the_limit_is_refused() {
 #[test]
 fn keys_of_later_versions_are_told_from_keys_that_do_not_exist() {
     let table = [
-        ("profile = \"vllm\"", "channels.a.profile: this version does not have \"profile\" yet (line 4)"),
         (
             "max_in_flight = 3",
             "channels.a.max_in_flight: this version does not have \"max_in_flight\" yet (line 4)",

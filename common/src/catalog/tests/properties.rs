@@ -7,24 +7,58 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use super::*;
+use crate::class::FailureClass;
 use crate::limits::ROUTING_CHAIN_MAX;
+use crate::profile::{Auth, Override, PROFILES, Profile};
 
 const DIALECTS: [&str; 3] = ["openai-chat", "openai-responses", "gemini"];
 
 #[derive(Debug, Clone)]
 struct Doc {
-    channels: Vec<(String, Vec<&'static str>, bool)>,
+    channels: Vec<(String, Vec<&'static str>, bool, Ways)>,
     /// (name, routes as (channel, input, output, order, enabled))
     models: Vec<(String, Vec<RouteDoc>)>,
+}
+
+/// What a channel says of its upstream.
+#[derive(Debug, Clone)]
+struct Ways {
+    profile: Option<&'static str>,
+    auth: Option<&'static str>,
+    limits: Option<&'static str>,
+    overrides: Vec<(u16, &'static str)>,
+}
+
+fn ways() -> impl Strategy<Value = Ways> {
+    let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+    let one = |names: Vec<&'static str>| prop::option::of(prop::sample::select(names));
+    let rule = (400..600u16, prop::sample::select(Override::CLASSES.map(FailureClass::as_str).to_vec()));
+    let named =
+        (one(profiles), one(Auth::NAMED.map(|(name, _)| name).to_vec()), one(vec!["route", "channel"]));
+    (named, vec(rule, 0..3)).prop_map(|((profile, auth, limits), overrides)| Ways {
+        profile,
+        auth,
+        limits,
+        overrides,
+    })
+}
+
+impl Ways {
+    fn keys(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let keys = [("profile", self.profile), ("auth", self.auth), ("limits", self.limits)];
+        keys.into_iter().filter_map(|(key, value)| Some((key, value?)))
+    }
 }
 
 type RouteDoc = (usize, u32, u32, Option<u32>, bool);
 
 fn docs() -> impl Strategy<Value = Doc> {
-    let channel = (subsequence(DIALECTS.to_vec(), 1..=3), prop::bool::weighted(0.8));
+    let channel = (subsequence(DIALECTS.to_vec(), 1..=3), prop::bool::weighted(0.8), ways());
     let channels = vec(channel, 1..7).prop_map(|channels| {
         let named = channels.into_iter().enumerate();
-        named.map(|(i, (dialects, enabled))| (format!("c{i}"), dialects, enabled)).collect::<Vec<_>>()
+        named
+            .map(|(i, (dialects, enabled, ways))| (format!("c{i}"), dialects, enabled, ways))
+            .collect::<Vec<_>>()
     });
     channels.prop_flat_map(|channels| {
         let route = (0..4u32, 0..4u32, prop::option::weighted(0.2, 0..4u32), prop::bool::weighted(0.8));
@@ -49,15 +83,21 @@ impl Doc {
         // Routes name channels by index, so those stay; their order in the text is turned by `toml`.
         rng.shuffle(&mut doc.models);
         doc.models.iter_mut().for_each(|(_, routes)| rng.shuffle(routes));
-        doc.channels.iter_mut().for_each(|(_, dialects, _)| rng.shuffle(dialects));
+        doc.channels.iter_mut().for_each(|(_, dialects, ..)| rng.shuffle(dialects));
         doc
     }
 
     fn toml(&self, channels_last: bool) -> String {
         let (mut channels, mut models) = (String::new(), String::new());
-        for (id, dialects, enabled) in &self.channels {
+        for (id, dialects, enabled, ways) in &self.channels {
             let _ = writeln!(channels, "[channels.{id}] # {id}\nbase_url = \"https://{id}.example\"");
             let _ = writeln!(channels, "dialects = {dialects:?}\nenabled = {enabled}");
+            for (key, value) in ways.keys() {
+                let _ = writeln!(channels, "{key} = \"{value}\"");
+            }
+            let rules = ways.overrides.iter();
+            let rules = rules.map(|(status, class)| format!("{{ status = {status}, class = \"{class}\" }}"));
+            let _ = writeln!(channels, "overrides = [{}]", rules.collect::<Vec<_>>().join(", "));
         }
         for (name, routes) in &self.models {
             for (channel, input, output, order, enabled) in routes {
@@ -72,9 +112,20 @@ impl Doc {
     }
 
     fn json(&self) -> String {
-        let channels = self.channels.iter().map(|(id, dialects, enabled)| {
+        let channels = self.channels.iter().map(|(id, dialects, enabled, ways)| {
             let url = format!("https://{id}.example");
-            (id.clone(), serde_json::json!({ "dialects": dialects, "base_url": url, "enabled": enabled }))
+            let rules = ways.overrides.iter();
+            let rules = rules.map(|(status, class)| serde_json::json!({ "status": status, "class": class }));
+            let mut channel = serde_json::json!({
+                "dialects": dialects,
+                "base_url": url,
+                "enabled": enabled,
+                "overrides": rules.collect::<Vec<_>>(),
+            });
+            for (key, value) in ways.keys() {
+                channel[key] = value.into();
+            }
+            (id.clone(), channel)
         });
         let models = self.models.iter().map(|(name, routes)| {
             let routes = routes.iter().map(|(channel, input, output, order, enabled)| {
@@ -139,6 +190,27 @@ proptest! {
             let ids: Vec<_> = snapshot.channels.iter().map(|channel| &channel.id).collect();
             let all_known = model.chains.iter().flat_map(|c| &c.routes).all(|route| ids.contains(&&route.channel));
             prop_assert!(all_known);
+        }
+    }
+
+    #[test]
+    fn what_a_channel_says_itself_wins_over_its_profile(doc in docs()) {
+        let snapshot = catalog(&doc.toml(false)).compile(1);
+        for channel in &snapshot.channels {
+            let (.., ways) = doc.channels.iter().find(|(id, ..)| *id == channel.id).unwrap();
+            let profile = ways.profile.and_then(Profile::find);
+            let of_profile = profile.and_then(|profile| profile.auth.as_ref()).map(Auth::to_string);
+            let auth = ways.auth.map(str::to_owned).or(of_profile);
+            prop_assert_eq!(auth.is_some(), channel.auth.is_some());
+            prop_assert_eq!(auth.as_deref() == Some("none"), channel.auth.as_ref().is_some_and(|a| a.name.is_empty()));
+            let limits = ways.limits.or(profile.map(|profile| profile.limits.as_str())).unwrap_or("route");
+            prop_assert_eq!(channel.limits() == pb::Limits::Channel, limits == "channel");
+            let rules = profile.map(|profile| profile.overrides).unwrap_or_default();
+            prop_assert_eq!(channel.overrides.len(), ways.overrides.len() + rules.len());
+            let own = channel.overrides.iter().zip(&ways.overrides);
+            for (compiled, (status, class)) in own {
+                prop_assert_eq!((compiled.status, compiled.class.as_str()), (u32::from(*status), *class));
+            }
         }
     }
 
