@@ -6,7 +6,7 @@
 //! | which path asks for what, of which dialect | [`operation`]; what of the query goes up: [`query`]; names in both: [`percent`] |
 //! | which model, and is it a stream | [`scan`] (JSON), [`multipart`] (forms), [`gemini::body`]; another name in its place: [`splice`] |
 //! | where does an event of a stream end | [`sse`], or [`elements`] of one JSON array |
-//! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
+//! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`openai_audio`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
 //! | what does an error say | [`parts`], found by [`openai_error`]; what follows from it: `upstream::classify` |
 //! | what did an answer use | [`usage`]; asked for in a stream: [`ask_usage`] |
 //! | how is JSON read without a tree | `fields`, `json` |
@@ -19,6 +19,7 @@ pub mod gemini;
 mod json;
 pub mod json_answer;
 pub mod multipart;
+pub mod openai_audio;
 pub mod openai_chat;
 pub mod openai_completions;
 pub mod openai_error;

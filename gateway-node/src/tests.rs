@@ -4,6 +4,7 @@
 mod support;
 
 mod anthropic;
+mod audio;
 mod azure;
 mod breaker;
 mod callers;

@@ -18,7 +18,7 @@ use super::{Gateway, Open, ingress};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
 use crate::dialect::splice::Form;
-use crate::dialect::{gemini, multipart, openai_responses};
+use crate::dialect::{gemini, multipart, openai_audio, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
 use crate::table::{Lookup, Route, Table};
@@ -98,6 +98,7 @@ fn read_ask(
         Input::Json => scan::scan(body),
         Input::JsonOr(model) => scan::scan_or(body, Some(model)),
         Input::Responses => openai_responses::scan(body),
+        Input::Speech => openai_audio::scan_speech(body),
         Input::Form => multipart::scan(headers, body),
         Input::Path { streams } => {
             let model = named.unwrap_or_default();

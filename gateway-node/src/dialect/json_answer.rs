@@ -57,7 +57,7 @@ pub fn judge_whole(body: &[u8], wanted: &Wanted) -> Verdict {
     let text = String::from_utf8_lossy(trimmed(body));
     let [first, second] = wanted.arrays;
     match fields::object(&text, ["error", first, second]) {
-        Ok([error, first, second]) if is_none(error) => match first.or(second) {
+        Ok([error, first, second]) if unless_none(error).is_none() => match first.or(second) {
             Some(array) if fields::is_filled_array(array) => Verdict::Content,
             Some(array) if array.starts_with('[') && wanted.may_be_empty => Verdict::Content,
             _ => judge_unanswered(&text),
@@ -66,9 +66,9 @@ pub fn judge_whole(body: &[u8], wanted: &Wanted) -> Verdict {
     }
 }
 
-/// Whether an `error` member says nothing, as some servers write "none".
-fn is_none(error: Option<&str>) -> bool {
-    fields::is_null(error) || matches!(error, Some(r#""""# | "{}" | "[]" | "false"))
+/// The raw `error` member, unless it says nothing: some servers write "none" so.
+pub(super) fn unless_none(error: Option<&str>) -> Option<&str> {
+    error.filter(|error| !matches!(*error, "null" | r#""""# | "{}" | "[]" | "false"))
 }
 
 fn judge_unanswered(body: &str) -> Verdict {

@@ -6,12 +6,10 @@ mod parts;
 
 use http::{HeaderMap, header};
 
+use super::openai_audio::{self, WORD_FORMATS};
 use super::scan::{self, ScanFault, Scanned};
 use super::splice::Form;
 use parts::{Field, Parameters, Parts};
-
-/// Formats of a transcript that are no JSON document.
-const TEXT_FORMATS: [&str; 3] = ["text", "srt", "vtt"];
 
 /// Finds what the walk needs to know of a request that is a form, or a JSON document where its type does not say so.
 pub fn scan(headers: &HeaderMap, body: &[u8]) -> Result<Scanned, ScanFault> {
@@ -21,7 +19,8 @@ pub fn scan(headers: &HeaderMap, body: &[u8]) -> Result<Scanned, ScanFault> {
     }
     let is_json = media(content_type).ends_with("json") || body.trim_ascii_start().starts_with(b"{");
     if is_json || body.trim_ascii().is_empty() {
-        return scan::scan(body);
+        let scanned = scan::scan(body)?;
+        return Ok(Scanned { wants_text: openai_audio::wants_words(body), ..scanned });
     }
     Err(ScanFault::Type("must be multipart/form-data with a boundary, or application/json"))
 }
@@ -67,7 +66,7 @@ pub fn scan_form(content_type: &str, body: &[u8]) -> Result<Scanned, ScanFault> 
         model_form: Form::Bare,
         stream: stream.unwrap_or(false),
         stream_options: Vec::new(),
-        wants_text: format.is_some_and(|format| TEXT_FORMATS.contains(&format)),
+        wants_text: format.is_some_and(|format| WORD_FORMATS.contains(&format)),
     })
 }
 
@@ -101,7 +100,7 @@ fn first_or_same<T: PartialEq>(
 }
 
 /// A content type without its parameters.
-fn media(content_type: &str) -> String {
+pub(super) fn media(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::ErrorBody;
-use super::json::is_something;
+use super::json::{is_error_event, is_something};
 use super::parts::{Parts, Shape};
+use super::sse::Event;
 
 /// Finds an error in a document, unless an answer stands in it; an `error` member counts even then.
 pub fn find(document: &Value, has_answer: fn(&Map<String, Value>) -> bool) -> Option<Parts> {
@@ -69,6 +70,21 @@ pub fn of_event(map: &Map<String, Value>) -> Parts {
     // That is the event's own type.
     parts.kind = parts.kind.filter(|kind| kind != "error");
     parts
+}
+
+/// Finds an error in an event of a stream whose events mostly say what they are; of one that does not, as in a whole
+/// document.
+pub fn find_in_event(
+    event: &Event<'_>,
+    kind: Option<&str>,
+    document: &Value,
+    find_error: fn(&Value) -> Option<Parts>,
+) -> Option<Parts> {
+    match document {
+        Value::Object(map) if is_error_event(event) || kind == Some("error") => Some(of_event(map)),
+        Value::Object(map) if kind.is_some() => find_nested(map, true),
+        _ => find_error(document).filter(|parts| parts.shape != Shape::Foreign),
+    }
 }
 
 /// Whether a document is an error without a member that holds it.

@@ -2,11 +2,10 @@
 //! than what is kept of one, so that its name has to tell what it means.
 
 use common::class::FailureClass as F;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::json::{is_error_event, kind, name, read};
 use super::json_answer::{self, Wanted};
-use super::parts::Shape;
 use super::sse::Event;
 use super::{After, Rules, Verdict, openai_error, usage};
 use crate::upstream::classify;
@@ -41,13 +40,7 @@ fn judge(event: &Event<'_>) -> Verdict {
     }
     let Some(document) = read(data) else { return Verdict::failed(F::Malformed) };
     let kind = kind(event, &document);
-    let error = match &document {
-        Value::Object(map) if is_error_event(event) || kind == Some("error") => {
-            Some(openai_error::of_event(map))
-        }
-        Value::Object(map) if kind.is_some() => openai_error::find_nested(map, true),
-        _ => json_answer::find_error(&document).filter(|parts| parts.shape != Shape::Foreign),
-    };
+    let error = openai_error::find_in_event(event, kind, &document, json_answer::find_error);
     match (error, kind) {
         (Some(parts), _) => Verdict::Error(Box::new(classify::error_value(&parts))),
         (None, Some("ping" | "keepalive")) => Verdict::Hold,

@@ -7,9 +7,10 @@ use common::dialect::Dialect;
 use http::{HeaderMap, Method};
 
 use super::percent::{decoded, encoded};
+use super::scan::Scanned;
 use super::{
-    Rules, anthropic_messages, gemini, json_answer, openai_chat, openai_completions, openai_images,
-    openai_responses, query,
+    Rules, anthropic_messages, gemini, json_answer, openai_audio, openai_chat, openai_completions,
+    openai_images, openai_responses, query,
 };
 
 /// One thing that a dialect can be asked for, the same on every channel that speaks it.
@@ -45,11 +46,15 @@ pub enum Ability {
     Edit,
     /// To make variations of an image.
     Vary,
+    /// To write down what is said.
+    Transcribe,
+    /// To write it down in English.
+    Translate,
 }
 
 impl Ability {
     /// How many there are.
-    pub const COUNT: usize = Ability::Vary as usize + 1;
+    pub const COUNT: usize = Ability::Translate as usize + 1;
 }
 
 /// Where the request says what it wants.
@@ -61,6 +66,8 @@ pub enum Input {
     JsonOr(&'static str),
     /// As `Json`, of the Responses API: what only one channel has stored is refused.
     Responses,
+    /// As `Json`, of speech: what makes a stream of it has another name there.
+    Speech,
     /// `model` and `stream` in a form, or as `Json` where the content type says so.
     Form,
     /// The model in the path; the path also says whether the answer is a stream.
@@ -189,6 +196,12 @@ const OPERATIONS: &[Operation] = &[
         ..openai(Dialect::OpenaiImages, &openai_images::RULES, Ability::Vary, "/images/variations")
     },
     Operation {
+        input: Input::Speech,
+        ..openai(Dialect::OpenaiAudio, &openai_audio::SPEECH, Ability::Answer, "/audio/speech")
+    },
+    transcript(Ability::Transcribe, "/audio/transcriptions"),
+    transcript(Ability::Translate, "/audio/translations"),
+    Operation {
         dialect: Dialect::Rerank,
         rules: &json_answer::RERANK,
         input: Input::Json,
@@ -202,6 +215,11 @@ const OPERATIONS: &[Operation] = &[
 /// One that takes JSON, and is found upstream where callers find it.
 const fn openai(dialect: Dialect, rules: &'static Rules, ability: Ability, path: &'static str) -> Operation {
     Operation { dialect, rules, input: Input::Json, ability, path, prefixes: OPENAI, upstream_path: path }
+}
+
+const fn transcript(ability: Ability, path: &'static str) -> Operation {
+    let input = Input::Form;
+    Operation { input, ..openai(Dialect::OpenaiAudio, &openai_audio::TRANSCRIPTS, ability, path) }
 }
 
 const fn google(rules: &'static Rules, ability: Ability, path: &'static str) -> Operation {
@@ -303,6 +321,15 @@ impl Operation {
             return Err("the query parameter \"alt\" takes \"sse\" or \"json\"");
         }
         Ok(query::upward(query, names))
+    }
+
+    /// How an answer of this type is judged, and whether it may be a stream.
+    pub fn reading(&self, asked: &Scanned, content_type: Option<&str>) -> (&'static Rules, bool) {
+        match (self.dialect, self.input) {
+            (Dialect::OpenaiAudio, Input::Speech) => openai_audio::speech(asked, content_type),
+            (Dialect::OpenaiAudio, _) => openai_audio::transcript(asked, content_type),
+            _ => (self.rules, asked.stream),
+        }
     }
 
     /// Whether a stream may also come as one JSON array.

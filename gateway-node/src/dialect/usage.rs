@@ -80,6 +80,9 @@ pub const TOP: Reader = Reader { places: &[("", "usage")], read: meaning::openai
 /// Rankings: Cohere counts searches, others tokens.
 pub const RANKING: Reader = Reader { places: &[("", "usage"), ("", "meta")], ..TOP };
 
+/// Of answers that have no place to say it: sound and words.
+pub const UNSAID: Reader = Reader { places: &[], ..TOP };
+
 /// Of answers that cost nothing.
 pub const NONE: Reader = Reader { places: &[], is_expected: false, ..TOP };
 

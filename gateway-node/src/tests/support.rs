@@ -484,6 +484,16 @@ impl Answered {
         Some(frame.map(|frame| String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()))
     }
 
+    /// The whole body as it is, and whether it came to its end.
+    pub async fn bytes(mut self) -> (Vec<u8>, bool) {
+        let mut bytes = Vec::new();
+        while let Some(frame) = self.body.frame().await {
+            let Ok(frame) = frame else { return (bytes, false) };
+            bytes.extend_from_slice(&frame.into_data().unwrap());
+        }
+        (bytes, true)
+    }
+
     /// The whole body and when it ended, from the start of the request.
     pub async fn text(mut self) -> (String, Duration) {
         let mut text = String::new();

@@ -104,7 +104,8 @@ async fn ask(
     };
     let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let until = outgoing.until.unwrap_or(route.gate_until);
-    let gate = Gate::new(rules, outgoing.ask.stream, content_type, until);
+    let (rules, may_stream) = outgoing.operation.reading(outgoing.ask, content_type);
+    let gate = Gate::new(rules, may_stream, content_type, until);
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let gate = if leaves_out { gate.leaving_out(ask_usage::is_answer) } else { gate };
     let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
