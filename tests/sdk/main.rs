@@ -6,6 +6,7 @@ mod application;
 mod gemini;
 mod messages;
 mod operations;
+mod usage;
 
 use application::{Language, Stage};
 use harness::provider::Script;
