@@ -366,6 +366,10 @@ mod tests {
         channel.gate_held(Duration::from_millis(20));
         metrics.channel_state("a", true, false);
         metrics.request("m", RequestOutcome::Served);
+        let usage = Usage { input: 7, cached_input: 3, searches: 1, audio_ms: 1500, ..Usage::default() };
+        metrics.spent("m", "a", &Spent::Reported(usage));
+        metrics.spent("m", "a", &Spent::Unreported);
+        metrics.spent("m", "b", &Spent::Nothing);
         metrics.serving(1, 42);
         metrics.beat("seal", 1500);
         let text = metrics.render();
@@ -376,6 +380,11 @@ mod tests {
             r#"sluice_gate_decisions_total{channel="a",decision="content"} 1"#,
             r#"sluice_headers_seconds_count{channel="a"} 1"#,
             "sluice_gate_held_seconds_count 1",
+            r#"sluice_tokens_total{model="m",channel="a",kind="input"} 7"#,
+            r#"sluice_tokens_total{model="m",channel="a",kind="cached_input"} 3"#,
+            r#"sluice_units_total{model="m",channel="a",kind="search"} 1.0"#,
+            r#"sluice_units_total{model="m",channel="a",kind="audio_second"} 1.5"#,
+            r#"sluice_usage_unreported_total{model="m",channel="a"} 1"#,
             r#"sluice_breaker_open{channel="a"} 1"#,
             "sluice_revision 42",
             r#"sluice_job_last_success_timestamp_seconds{job="seal"} 1.5"#,

@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use common::class::FailureClass;
 use memchr::memmem::Finder;
 
 use super::fields;
 use super::splice::Edit;
 use super::sse::Event;
 use super::usage;
+use crate::fault::{Detail, Fault};
 
 /// The edits that make a streamed request ask; `options` are the places of its `stream_options`. `None` where it asks
 /// already, or where what stands there is the upstream's to refuse.
@@ -52,6 +54,18 @@ fn insertion(at: usize, with: &'static str) -> Edit {
 
 fn replacement(span: Range<usize>, with: &'static str) -> Edit {
     Edit { span, with: Bytes::from_static(with.as_bytes()) }
+}
+
+/// Whether a fault is about the question that the edits add. What an upstream quotes of a request is no reason for it:
+/// the name must stand nowhere in the request.
+pub fn is_refused(body: &[u8], fault: &Fault) -> bool {
+    const NAME: &str = "stream_options";
+    let is_named = |detail: &Detail| {
+        detail.param.as_deref().is_some_and(|param| param.contains(NAME)) || detail.message.contains(NAME)
+    };
+    fault.class == FailureClass::BadRequest
+        && fault.detail.as_ref().is_some_and(is_named)
+        && memchr::memmem::find(body, NAME.as_bytes()).is_none()
 }
 
 /// Whether an event is the frame that is there for having been asked: no choice, a usage object, and no error beside it.

@@ -96,6 +96,38 @@ async fn br_082_who_asks_gets_the_frame_and_a_channel_without_the_switch_is_not_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_upstream_that_refuses_to_be_asked_is_the_operators_fault_and_the_caller_is_served() {
+    let refusals = [
+        (
+            400,
+            r#"{"error":{"message":"Unknown parameter: 'stream_options'.","type":"invalid_request_error","param":"stream_options","code":"unknown_parameter"}}"#,
+        ),
+        (422, r#"{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}"#),
+        (400, r#"{"error":{"message":"json: unknown field \"stream_options\"","code":400}}"#),
+        (200, r#"{"error":{"message":"stream_options is not allowed","code":400}}"#),
+    ];
+    for (status, refusal) in refusals {
+        let node = asking("openai-chat", 2);
+        node.up("a").does([answer(status, "", refusal)]);
+        node.up("b").does([stream("b")]);
+        assert_eq!(node.call(true).await.text().await.0, stream_bytes("b"), "{refusal}");
+        assert_eq!(node.counted().0, [("a misconfigured".into(), 1), ("b ok".into(), 1)].into(), "{refusal}");
+    }
+    // What a caller itself says of it is the caller's, and so is what is echoed of its words.
+    for request in
+        [streaming(CHAT, r#""stream_options":{"x":1},"#), streaming(CHAT, r#""user":"stream_options","#)]
+    {
+        let node = asking("openai-chat", 2);
+        node.up("a").does([answer(400, "", refusals[0].1)]);
+        assert_eq!(node.send(request).await.status, 400);
+        assert_eq!(node.called(), [1, 0, 0]);
+    }
+    let node = Node::new(2);
+    node.up("a").does([answer(400, "", refusals[0].1)]);
+    assert_eq!(node.call(true).await.status, 400, "nothing was added");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_frame_is_left_out_wherever_reads_cut_it_and_an_end_without_done_stays_a_clean_one() {
     let all = [&content("x"), &finish(), USAGE].concat();
     let shown = [content("x"), finish()].concat();

@@ -13,7 +13,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use common::class::FailureClass;
 use common::clock::Clock;
@@ -23,7 +23,7 @@ use crate::dialect::operation::Operation;
 use crate::dialect::scan::Scanned;
 use crate::dialect::splice::Edit;
 use crate::dialect::{ask_usage, splice};
-use crate::fault::{Detail, Fault};
+use crate::fault::{Detail, Fault, Reason};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
 use crate::upstream::{BodyFault, RequestBody, SendFault, UpstreamBody, classify, encoding, headers};
@@ -63,7 +63,18 @@ pub async fn attempt(
     clock: &Clock,
     started: Instant,
 ) -> Result<Answer, Fault> {
-    ask(route, outgoing, clock, started).await.map_err(|fault| route.channel.judge(fault))
+    let answered = ask(route, outgoing, clock, started).await;
+    answered.map_err(|fault| blamed(route, outgoing, route.channel.judge(fault)))
+}
+
+/// A fault about the question that this route adds is the catalog's and not the caller's.
+fn blamed(route: &Route, outgoing: &Outgoing<'_>, fault: Fault) -> Fault {
+    if !asks_for_usage(route, outgoing) || !ask_usage::is_refused(outgoing.body, &fault) {
+        return fault;
+    }
+    let id = &route.channel.id;
+    warn!(channel.id = %id, "channel {id} refuses to be asked for the usage of streams: include_usage cannot be on there");
+    Fault { class: FailureClass::Misconfigured, reason: Reason::Plain, ..fault }
 }
 
 async fn ask(
@@ -125,9 +136,14 @@ async fn ask(
 /// What the route changes in the body to learn what a stream used; `None` where the answer says so anyway, or nobody
 /// wants to know.
 fn asking_for_usage(route: &Route, outgoing: &Outgoing<'_>) -> Option<Vec<Edit>> {
-    let Scanned { stream, stream_options, .. } = outgoing.ask;
-    let asks = route.channel.include_usage && *stream && outgoing.operation.must_be_asked_for_usage();
-    asks.then(|| ask_usage::edits(outgoing.body, stream_options))?
+    if !asks_for_usage(route, outgoing) {
+        return None;
+    }
+    ask_usage::edits(outgoing.body, &outgoing.ask.stream_options)
+}
+
+fn asks_for_usage(route: &Route, outgoing: &Outgoing<'_>) -> bool {
+    route.channel.include_usage && outgoing.ask.stream && outgoing.operation.must_be_asked_for_usage()
 }
 
 async fn send(
