@@ -18,7 +18,8 @@ const KEPT_PIECES_MAX: usize = 64;
 #[derive(Debug)]
 pub struct LeaveOut {
     is_one: fn(&Event<'_>) -> bool,
-    cuts: Vec<Range<isize>>,
+    /// Ascending.
+    cuts: VecDeque<Range<isize>>,
     /// The CR at the end of the last cut ended its chunk, and the LF that may follow belongs to it.
     skips_lf: bool,
     /// From here on the bytes are those of an event that has no end yet.
@@ -32,7 +33,7 @@ impl LeaveOut {
     pub fn new(is_one: fn(&Event<'_>) -> bool) -> Self {
         LeaveOut {
             is_one,
-            cuts: Vec::new(),
+            cuts: VecDeque::new(),
             skips_lf: false,
             open_from: isize::MAX,
             kept: VecDeque::new(),
@@ -43,7 +44,7 @@ impl LeaveOut {
     /// A chunk begins, `before` bytes behind the place that the others count from.
     pub fn begin(&mut self, chunk: &[u8], before: usize) {
         if std::mem::take(&mut self.skips_lf) && chunk.starts_with(b"\n") {
-            self.cuts.push(signed(before)..signed(before) + 1);
+            self.cuts.push_back(signed(before)..signed(before) + 1);
         }
     }
 
@@ -53,7 +54,7 @@ impl LeaveOut {
         if event.size > USAGE_FRAME_BYTES_MAX || !(self.is_one)(event) {
             return;
         }
-        self.cuts.push(signed(end) - signed(event.size)..signed(end));
+        self.cuts.push_back(signed(end) - signed(event.size)..signed(end));
         self.skips_lf = event.end == chunk.len() && chunk.ends_with(b"\r");
     }
 
@@ -96,8 +97,10 @@ impl LeaveOut {
     /// Hands on, keeps or forgets what a chunk has that begins at `at`; returns where the next one begins.
     fn place(&mut self, mut chunk: Bytes, mut at: isize, out: &mut VecDeque<Bytes>) -> isize {
         while !chunk.is_empty() {
-            let cut = self.cuts.iter().find(|cut| cut.end > at);
-            let (until, is_cut) = match cut {
+            while self.cuts.front().is_some_and(|cut| cut.end <= at) {
+                self.cuts.pop_front();
+            }
+            let (until, is_cut) = match self.cuts.front() {
                 Some(cut) if cut.start <= at => (cut.end, true),
                 Some(cut) => (cut.start, false),
                 None if at < self.open_from => (self.open_from, false),
