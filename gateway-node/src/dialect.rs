@@ -16,7 +16,7 @@ pub mod ask_usage;
 pub mod elements;
 mod fields;
 pub mod gemini;
-mod json;
+pub(crate) mod json;
 pub mod json_answer;
 pub mod multipart;
 pub mod openai_audio;

@@ -205,11 +205,15 @@ fn is_word(c: char) -> bool {
 }
 
 fn has_secret_prefix(word: &str) -> bool {
-    let word = word.trim_start_matches(['.', '*', '/']);
-    // Masked and shortened keys (`sk-abc***`) count too: what is left of them is still part of a secret.
-    word.len() >= 8
-        && PREFIXES.iter().any(|p| word.starts_with(p))
-        && word.contains(|c: char| !c.is_ascii_lowercase() && c != '-')
+    // Also as a part of an address, and masked or shortened (`sk-abc***`): what is left of it is still part of a secret.
+    let starts =
+        word.char_indices().filter(|(_, c)| matches!(c, '.' | '*' | '/' | '+' | '~')).map(|(at, _)| at + 1);
+    std::iter::once(0).chain(starts).any(|at| {
+        let word = word.get(at..).unwrap_or_default();
+        word.len() >= 8
+            && PREFIXES.iter().any(|p| word.starts_with(p))
+            && word.contains(|c: char| !c.is_ascii_lowercase() && c != '-')
+    })
 }
 
 fn looks_random(word: &str) -> bool {
@@ -227,6 +231,7 @@ mod tests {
             ("Incorrect API key provided: sk-proj-****wxyz", "Incorrect API key provided: [redacted]"),
             ("header was 'Bearer eyJhbGciOi.J9'", "header was 'Bearer [redacted]'"),
             ("GET /v1?key=AIzaSyA1234567&alt=sse", "GET /v1?key=[redacted]&alt=sse"),
+            ("no route for /keys/sk-live-Abcdefgh12/models", "no route for [redacted]"),
             ("{\"api_key\":\"0123456789abcdef\"}", "{\"api_key\":\"[redacted]\"}"),
             ("limit of organization org-AbC123456 on tokens", "limit of organization [redacted] on tokens"),
             (

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The raw values of the named members; of a repeated member the last one, as parsers have it.
@@ -40,14 +40,41 @@ impl<'de, const N: usize> Visitor<'de> for Members<'_, N> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found = [None; N];
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            match found.iter_mut().zip(self.names).find(|(_, name)| *name == key) {
-                Some((place, _)) => *place = Some(map.next_value::<&'de RawValue>()?.get()),
+        while let Some(which) = map.next_key_seed(Which(&self.names))? {
+            match which.and_then(|which| found.get_mut(which)) {
+                Some(place) => *place = Some(map.next_value::<&'de RawValue>()?.get()),
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
         Ok(found)
+    }
+}
+
+/// Which of the names a member has. As bytes: a name that is no text is nobody's fault here.
+struct Which<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for Which<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for Which<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a member's name")
+    }
+
+    fn visit_bytes<E: de::Error>(self, name: &[u8]) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|own| own.as_bytes() == name))
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        self.visit_bytes(name.as_bytes())
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn unanswered(
     if body.is_empty() {
         return Verdict::failed(F::Empty);
     }
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
+    let Some(document) = read(body.as_bytes()) else { return Verdict::failed(F::Malformed) };
     if let Some(parts) = find_error(&document) {
         return Verdict::Error(Box::new(classify::error_value(&parts)));
     }

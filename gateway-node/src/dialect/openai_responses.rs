@@ -185,7 +185,7 @@ fn judge_whole(body: &[u8]) -> Verdict {
 
 /// Judges a body without an output.
 fn judge_unanswered(body: &str) -> Verdict {
-    let Ok(document) = serde_json::from_str::<Value>(body) else { return Verdict::failed(F::Malformed) };
+    let Some(document) = read(body.as_bytes()) else { return Verdict::failed(F::Malformed) };
     match (find_error(&document), &document) {
         (Some(parts), _) => failed(parts),
         (None, Value::Object(map)) if map.get("status").and_then(Value::as_str) == Some("failed") => {

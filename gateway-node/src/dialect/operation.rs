@@ -106,7 +106,7 @@ const GOOGLE: &[&str] = &["/v1beta", "/v1", ""];
 const ANTHROPIC: &[&str] = &["/v1"];
 const RERANK: &[&str] = &["/v1", "/v2"];
 
-const OPERATIONS: &[Operation] = &[
+pub(crate) const OPERATIONS: &[Operation] = &[
     Operation {
         dialect: Dialect::OpenaiChat,
         rules: &openai_chat::RULES,

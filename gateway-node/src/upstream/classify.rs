@@ -7,10 +7,10 @@ mod words;
 
 use common::class::FailureClass as F;
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
 
 use super::hint;
 use crate::dialect::Rules;
+use crate::dialect::json::{read, trimmed};
 use crate::dialect::parts::{Parts, Shape};
 use crate::fault::{Fault, Reason, Said};
 pub use overrides::overridden;
@@ -20,7 +20,8 @@ use words::{Word, word};
 /// Judges an answer whose status is not 2xx; redirects are not followed. `body` is what was read of it, perhaps cut.
 pub fn classify(status: StatusCode, headers: &HeaderMap, body: &[u8], now_ms: u64, rules: &Rules) -> Fault {
     let status = status.as_u16();
-    let mut parts = read(body).and_then(|document| (rules.find_error)(&document)).unwrap_or_default();
+    let mut parts =
+        read(trimmed(body)).and_then(|document| (rules.find_error)(&document)).unwrap_or_default();
     if let (None, Some(kind)) =
         (&parts.kind, headers.get("x-amzn-errortype").and_then(|value| value.to_str().ok()))
     {
@@ -42,12 +43,6 @@ pub fn error_value(parts: &Parts) -> Fault {
         .or_else(|| words::phrase(&parts.message))
         .unwrap_or((F::UpstreamError, Reason::Plain));
     finish(class, reason, number, parts).with_retry_after(parts.retry_delay)
-}
-
-/// The document in an error body; leading blanks and a BOM are no harm.
-fn read(body: &[u8]) -> Option<Value> {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    serde_json::from_slice(body).or_else(|_| serde_json::from_str(&String::from_utf8_lossy(body))).ok()
 }
 
 fn finish(class: F, reason: Reason, status: Option<u16>, parts: &Parts) -> Fault {

@@ -200,6 +200,9 @@ fn a_prompt_that_is_echoed_changes_nothing() {
         "unknown tool: invalid api key",
         "cannot parse {\\\"error\\\":{\\\"code\\\":\\\"insufficient_quota\\\"}}",
         "bad image: the model x does not exist",
+        "This model does not take 'the model x was not found'",
+        "The model could not answer \\\"x is not available\\\"",
+        "cannot read the prompt x is not a valid model ID",
     ] {
         let fault = answer(400, &error(message, INVALID));
         assert_eq!((fault.class, fault.reason), (F::BadRequest, Reason::Plain), "{message}");
@@ -340,6 +343,10 @@ fn br_052_an_upstream_that_does_not_know_our_model_is_misconfigured() {
             r#","type":"invalid_request_error","param":null,"code":"invalid_request_error""#,
         ),
         (400, "Invalid model: x", r#","code":"1500""#),
+        (400, "The requested model 'x' does not exist.", r#","type":"invalid_request_error""#),
+        (400, "model llama3:8b not found, try pulling it first", r#","type":"api_error""#),
+        (400, "Model with id \\\"x\\\" not found", r#","type":"invalid_request_error""#),
+        (400, "This model is not available in your region", r#","type":"invalid_request_error""#),
     ] {
         assert_eq!(answer(status, &error(message, members)).class, F::Misconfigured, "{status} {message}");
     }

@@ -226,9 +226,10 @@ pub(super) fn is_about_key(head: &str) -> bool {
     phrases.iter().any(|phrase| head.contains(phrase))
 }
 
-/// Whether the message says that the upstream does not know the model that we asked it for.
+/// Whether the message says that the upstream does not know the model that we asked it for. A name may be quoted right
+/// behind the word; nothing that is quoted later counts.
 pub(super) fn is_about_model(message: &str) -> bool {
-    let lower = message.to_lowercase();
+    let lower = message.trim().to_lowercase();
     let missing = [
         "not exist",
         "not found",
@@ -238,12 +239,27 @@ pub(super) fn is_about_model(message: &str) -> bool {
         "deprecated",
         "decommissioned",
     ];
-    lower.starts_with("invalid model")
-        || lower.starts_with("unknown model")
-        || lower.starts_with("no such model")
-        || lower.ends_with("is not a valid model id")
-        || (["the model ", "model ", "this model "].iter().any(|start| lower.starts_with(start))
-            && missing.iter().any(|phrase| lower.contains(phrase)))
+    let is_missing = |text: &str| {
+        let head = unquoted(text);
+        missing.iter().any(|phrase| head.contains(phrase))
+    };
+    let is_id = |name: &str| !name.trim_end().contains(char::is_whitespace);
+    if ["invalid model", "unknown model", "no such model"].iter().any(|start| lower.starts_with(start))
+        || lower.strip_suffix("is not a valid model id").is_some_and(is_id)
+    {
+        return true;
+    }
+    let starts = ["the requested model", "the model", "this model", "model"];
+    let Some(rest) = starts.iter().find_map(|start| lower.strip_prefix(start)) else { return false };
+    if !rest.starts_with([' ', ':']) {
+        return false;
+    }
+    let rest = rest.trim_start_matches([' ', ':']);
+    let rest = ["with id ", "with name ", "named ", "id "]
+        .iter()
+        .find_map(|by| rest.strip_prefix(by))
+        .unwrap_or(rest);
+    is_missing(rest) || rest.split_once(' ').is_some_and(|(_name, rest)| is_missing(rest))
 }
 
 /// Whether something that the request names is not that account's, or not ready, as Google says it of files and cached

@@ -237,6 +237,33 @@ fn what_follows_a_whole_body_is_passed_over() {
 }
 
 #[test]
+fn what_follows_a_whole_zstd_frame_is_told_from_a_frame_however_the_reads_cut_it() {
+    let frame = ::zstd::encode_all(&b"first"[..], 3).unwrap();
+    let skipped = [&b"\x5e\x2a\x4d\x18\x02\0\0\0"[..], b"xx"].concat();
+    for (behind, expected) in [
+        (frame.clone(), Some("firstfirst")),
+        ([skipped, frame.clone()].concat(), Some("firstfirst")),
+        (b"(\xb5garbage".to_vec(), Some("first")),
+        (b"(\xb5/\xfe".to_vec(), Some("first")),
+        (b"(\xb5/".to_vec(), Some("first")),
+        ([&b"(\xb5/\xfd"[..], &[0xff; 20]].concat(), None),
+    ] {
+        let body = [&frame[..], &behind].concat();
+        for size in 1..=body.len() {
+            let mut decoder = Decoder::new(&[Coding::Zstd]).unwrap();
+            let mut decoded = Vec::new();
+            let taken = body.chunks(size).try_for_each(|piece| {
+                decoded.extend(take(&mut decoder, piece)?);
+                Ok::<_, Broken>(())
+            });
+            let seen = taken.is_ok().then(|| String::from_utf8(decoded).unwrap());
+            assert_eq!(seen.as_deref(), expected, "{behind:?} in reads of {size}");
+            assert!(expected.is_none() || decoder.may_end());
+        }
+    }
+}
+
+#[test]
 fn the_headers_name_encodings_in_one_line_or_in_several() {
     use Coding::{Deflate, Gzip};
     for (values, expected) in [

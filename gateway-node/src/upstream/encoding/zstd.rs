@@ -6,46 +6,75 @@ use super::{Broken, Codec, Step};
 
 const WINDOW_LOG_MAX: u32 = 23;
 
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A frame that says nothing; the low half of its first byte is free.
+const SKIPPED: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
+
 /// Undoes zstd.
 pub struct Zstd {
     state: Decoder<'static>,
-    /// A frame is complete; another one may follow.
-    is_between: bool,
+    place: Place,
+}
+
+enum Place {
+    /// In a frame, or before the first one.
+    Frame,
+    /// A frame is complete; these bytes may begin another one.
+    Between { begun: [u8; 4], count: usize },
     /// Behind the last frame.
-    is_over: bool,
+    Rest,
 }
 
 impl Zstd {
     pub fn new() -> Result<Self, Broken> {
         let mut state = Decoder::new().map_err(|_| Broken)?;
         state.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(|_| Broken)?;
-        Ok(Zstd { state, is_between: false, is_over: false })
+        Ok(Zstd { state, place: Place::Frame })
+    }
+
+    fn run(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Broken> {
+        let status = self.state.run_on_buffers(input, output).map_err(|_| Broken)?;
+        if status.remaining == 0 {
+            self.place = Place::Between { begun: [0; 4], count: 0 };
+        }
+        Ok(Step { read: status.bytes_read, written: status.bytes_written })
     }
 }
 
 impl Codec for Zstd {
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Broken> {
-        if self.is_over {
-            return Ok(Step { read: input.len(), written: 0 });
-        }
-        if self.is_between && input.is_empty() {
-            return Ok(Step::default());
-        }
-        match self.state.run_on_buffers(input, output) {
-            Ok(status) => {
-                self.is_between = status.remaining == 0;
-                Ok(Step { read: status.bytes_read, written: status.bytes_written })
+        match &mut self.place {
+            Place::Frame => self.run(input, output),
+            Place::Rest => Ok(Step { read: input.len(), written: 0 }),
+            // Gathered here and not by the decoder, so that it does not matter how the reads cut what is no frame.
+            Place::Between { begun, count } => {
+                let mut read = 0;
+                for (place, byte) in begun.iter_mut().skip(*count).zip(input) {
+                    *place = *byte;
+                    read += 1;
+                }
+                *count += read;
+                let (begun, count) = (*begun, *count);
+                if !may_begin(&begun, count) {
+                    self.place = Place::Rest;
+                } else if count == begun.len() {
+                    self.place = Place::Frame;
+                    self.run(&begun, &mut [])?;
+                }
+                Ok(Step { read, written: 0 })
             }
-            // What follows a whole frame and is none itself is passed over.
-            Err(_) if self.is_between => {
-                self.is_over = true;
-                Ok(Step { read: input.len(), written: 0 })
-            }
-            Err(_) => Err(Broken),
         }
     }
 
     fn is_complete(&self) -> bool {
-        self.is_between
+        !matches!(self.place, Place::Frame)
     }
+}
+
+/// Whether a frame may begin with these bytes.
+fn may_begin(begun: &[u8; 4], count: usize) -> bool {
+    let [first, rest @ ..] = *begun;
+    let skipped = [first & 0xf0, rest[0], rest[1], rest[2]];
+    begun.iter().zip(MAGIC).take(count).all(|(byte, magic)| *byte == magic)
+        || skipped.iter().zip(SKIPPED).take(count).all(|(byte, magic)| *byte == magic)
 }
