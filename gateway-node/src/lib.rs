@@ -8,6 +8,8 @@ mod channel;
 mod config;
 mod dialect;
 mod fault;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod gate;
 mod metrics;
 mod observe;

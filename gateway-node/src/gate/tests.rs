@@ -3,19 +3,18 @@
 mod anthropic;
 mod cases;
 mod committed;
+mod every_dialect;
 mod gemini;
 mod leave_out;
 mod responses;
 mod splits;
 
-use std::collections::VecDeque;
-
 use common::class::FailureClass as F;
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_EVENTS_MAX};
 
-use super::tap::TapEnd;
 use super::*;
 use crate::dialect::openai_chat::RULES;
+pub(super) use crate::fuzz::drive::{How, Seen, Tail, attempt};
 
 pub(super) const ROLE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"finish_reason\":null}],\"usage\":null}\n\n";
 pub(super) const TEXT: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":null}],\"usage\":null}\n\n";
@@ -30,85 +29,6 @@ pub(super) const USAGE: &str =
 pub(super) const DONE: &str = "data: [DONE]\n\n";
 pub(super) const ERROR: &str = "data: {\"error\":{\"message\":\"b\",\"type\":\"server_error\",\"param\":null,\"code\":\"server_error\"}}\n\n";
 pub(super) const WHOLE: &str = "{\"id\":\"c\",\"object\":\"chat.completion\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}";
-
-/// How the body of an upstream ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
-    /// As HTTP has it.
-    Clean,
-    /// The connection broke.
-    Broken,
-}
-
-/// How the caller's answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// Complete by the end of the body.
-    Complete,
-    /// Complete by its terminal frame.
-    Finished,
-    /// The closing frame has to follow.
-    Cut,
-    /// It was cut behind an error frame of the upstream.
-    Raised,
-}
-
-/// What became of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
-    Dropped(Box<Fault>),
-    /// Why it was committed, the bytes that the caller got, and how they ended.
-    Sent(Decision, Vec<u8>, How),
-}
-
-/// One attempt as its owners drive it.
-pub(super) fn attempt(mut gate: Gate, chunks: &[&[u8]], tail: Tail) -> Seen {
-    let mut chunks = chunks.iter();
-    let decision = loop {
-        let step = match (chunks.next(), tail) {
-            (Some(chunk), _) => gate.on_bytes(Bytes::copy_from_slice(chunk)),
-            (None, Tail::Clean) => gate.on_end(),
-            (None, Tail::Broken) => gate.on_read_error(),
-        };
-        match step {
-            Step::Read => {}
-            Step::Commit(decision) => break decision,
-            Step::Drop(fault) => return Seen::Dropped(fault),
-        }
-    };
-    let Committed { held, mut tap, whole, flow } = gate.commit();
-    if whole {
-        assert_eq!((tap.is_stream(), flow), (false, Flow::Pass));
-        return Seen::Sent(decision, held.concat(), How::Complete);
-    }
-    let mut sent = VecDeque::from(held);
-    let mut has_finished = false;
-    let mut next = Some((&[][..], flow));
-    let mut how = None;
-    while let Some((chunk, flow)) = next {
-        let keep = match flow {
-            Flow::Replace { keep } => keep.min(chunk.len()),
-            Flow::Pass | Flow::Finish | Flow::Raised => chunk.len(),
-        };
-        how = match flow {
-            Flow::Pass | Flow::Finish => None,
-            Flow::Raised => Some(How::Raised),
-            Flow::Replace { .. } => Some(How::Cut),
-        };
-        has_finished |= flow == Flow::Finish;
-        if keep > 0 {
-            tap.pass(Bytes::copy_from_slice(&chunk[..keep]), &mut sent);
-        }
-        next = if how.is_some() { None } else { chunks.next().map(|chunk| (*chunk, tap.on_bytes(chunk))) };
-    }
-    let how = how.unwrap_or_else(|| match tail {
-        _ if has_finished => How::Finished,
-        Tail::Clean if tap.on_end() == TapEnd::Complete => How::Complete,
-        Tail::Clean | Tail::Broken => How::Cut,
-    });
-    tap.release(&mut sent);
-    Seen::Sent(decision, sent.into_iter().flatten().collect(), how)
-}
 
 pub(super) fn stream_gate() -> Gate {
     Gate::new(&RULES, true, Some("text/event-stream; charset=utf-8"), Until::Content)

@@ -1,5 +1,7 @@
 //! The one edit of a stream: it loses the frame of usage that its caller did not ask for, and nothing else.
 
+use std::collections::VecDeque;
+
 use common::limits::USAGE_FRAME_BYTES_MAX;
 use proptest::prelude::*;
 
