@@ -1,6 +1,7 @@
 //! The path of a request, whole: the real client and server code over in-memory pipes, scripted
 //! upstreams, and a paused clock, so that 30 s, 240 s and 5 min cost about a millisecond.
 
+pub mod speaks;
 mod support;
 
 mod anthropic;
@@ -11,6 +12,7 @@ mod callers;
 mod connections;
 mod cuts;
 mod encodings;
+mod every_dialect;
 mod gate;
 mod gemini;
 mod headers_timeout;
