@@ -22,6 +22,8 @@ pub const GATE_HELD_EVENTS_MAX: usize = 64;
 pub const GATE_EVENT_BYTES_MAX: usize = 64 * 1024;
 /// A whole answer is held up to this size, then committed and streamed on.
 pub const GATE_WHOLE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What all gates of a process hold together. Above it a gate commits with the next bytes that come.
+pub const GATE_HELD_BYTES_TOTAL_MAX: usize = 256 * 1024 * 1024;
 
 /// A usage object has a few hundred bytes; of a larger one nothing is kept.
 pub const USAGE_BYTES_MAX: usize = 8 * 1024;
@@ -52,12 +54,26 @@ pub const SUSPENSION_FIRST: Duration = Duration::from_secs(60);
 /// The longest suspension before one request may try again.
 pub const SUSPENSION_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// A caller has this long for its TLS handshake and, from its first byte on, for the head of a request.
+pub const CALLER_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// A caller's connection on which nothing is asked for this long is closed, before as much again has passed. Longer
+/// than load balancers and the SDKs keep theirs, so that it is they who close first.
+pub const CALLER_IDLE: Duration = Duration::from_secs(2 * 60);
+/// Largest head of a request, its headers together.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Headers of a request.
+pub const HEADERS_MAX: usize = 100;
+
 /// Largest request body.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Request bodies of all requests together.
 pub const REQUEST_BYTES_TOTAL_MAX: usize = 1024 * 1024 * 1024;
 /// Content encodings on top of each other that are undone where an upstream used them unasked.
 pub const CONTENT_CODINGS_MAX: usize = 3;
+/// Nothing of a request body for this long, and the request is given up.
+pub const REQUEST_BODY_IDLE: Duration = Duration::from_secs(30);
+/// A body that comes more slowly than this, after [`REQUEST_BODY_IDLE`] to begin with, is given up too.
+pub const REQUEST_BYTES_PER_SECOND_MIN: u64 = 1024;
 /// Bytes of an upstream's error body that are read, decoded.
 pub const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Time within which an upstream's error body is read.

@@ -19,8 +19,10 @@ use hyper::body::Incoming;
 
 use common::clock::Clock;
 use common::code::Code;
+use common::limits::{GATE_HELD_BYTES_TOTAL_MAX, REQUEST_BYTES_TOTAL_MAX};
 use common::window::RequestOutcome;
 
+use crate::budget::Budget;
 use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
@@ -28,7 +30,6 @@ use crate::table::Tables;
 use crate::upstream::Connections;
 use answer::{AnswerBody, Head, refused};
 use auth::Keys;
-use ingress::BodyBudget;
 pub use open::Open;
 
 /// What may be set about the callers' API.
@@ -52,7 +53,10 @@ pub struct Gateway {
     pub connections: Connections,
     settings: Settings,
     clock: Clock,
-    bodies: BodyBudget,
+    /// What request bodies hold.
+    pub bodies: Budget,
+    /// What gates hold.
+    pub gates: Budget,
     in_flight: AtomicU64,
     is_draining: AtomicBool,
 }
@@ -74,7 +78,8 @@ impl Gateway {
             connections,
             settings,
             clock,
-            bodies: BodyBudget::default(),
+            bodies: Budget::new(REQUEST_BYTES_TOTAL_MAX),
+            gates: Budget::new(GATE_HELD_BYTES_TOTAL_MAX),
             in_flight: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
         })

@@ -167,7 +167,11 @@ impl Gate {
             Shape::Stream(stream) => stream.on_end(self.held_bytes),
             Shape::Whole => {
                 self.is_over = true;
-                whole::judge(self.rules, &self.held)
+                if self.held.len() > 1 {
+                    // Joined once, for the judge and for the caller.
+                    self.held = Vec::from([self.held.concat().into()]);
+                }
+                whole::judge(self.rules, self.held.first().map_or(&[], |whole| whole))
             }
             Shape::Unknown => failed(FailureClass::Empty),
         }
@@ -183,6 +187,12 @@ impl Gate {
         // Undecided events are committed, not dropped: by now the caller has waited longer than a failover would
         // save, and whatever follows is passed through as it comes.
         if self.has_timer() { Step::Commit(Decision::Timeout) } else { Step::Read }
+    }
+
+    /// All gates together hold more than they may. This one's part goes to its caller, judged or not: memory that is not
+    /// there would take the answers of all callers with it.
+    pub fn on_full(&mut self) -> Step {
+        Step::Commit(Decision::Bounds)
     }
 
     /// Whether [`Gate::on_timeout`] would decide anything. May turn false with the first bytes.

@@ -4,6 +4,7 @@
 //! Beside the requests, `sync` keeps the table as the control plane wants it, and `ops` shows the state.
 
 mod api;
+mod budget;
 mod channel;
 mod config;
 mod dialect;

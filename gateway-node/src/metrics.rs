@@ -71,6 +71,11 @@ struct ResultLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlaceLabels {
+    place: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabels {
     job: &'static str,
 }
@@ -101,6 +106,7 @@ struct Inner {
     connected: Gauge,
     updates: Family<ResultLabels, Counter>,
     spooled: Gauge,
+    memory: Family<PlaceLabels, Gauge>,
     journal_failures: Counter,
     beats: Family<JobLabels, Seconds>,
 }
@@ -131,6 +137,7 @@ impl Metrics {
             connected: Gauge::default(),
             updates: Family::default(),
             spooled: Gauge::default(),
+            memory: Family::default(),
             journal_failures: Counter::default(),
             beats: Family::default(),
             registry: Registry::default(),
@@ -156,6 +163,7 @@ impl Metrics {
         r.register("connected", "1 while the control plane's stream is open", inner.connected.clone());
         r.register("config_updates", "Updates that were taken or refused", inner.updates.clone());
         r.register("spooled_windows", "Sealed windows that wait to be counted", inner.spooled.clone());
+        r.register_with_unit("memory", "What is held of bodies now", Unit::Bytes, inner.memory.clone());
         r.register(
             "journal_write_failures",
             "Appends to the journal that failed; their counts were kept in memory",
@@ -242,6 +250,14 @@ impl Metrics {
         let labels = ChannelLabels { channel: id.to_owned() };
         self.0.open.get_or_create(&labels).set(is_open.into());
         self.0.suspended.get_or_create(&labels).set(is_suspended.into());
+    }
+
+    /// Shows how many bytes of request bodies, and of answers that gates hold, are in memory.
+    pub fn memory(&self, requests: usize, gates: usize) {
+        for (place, bytes) in [("requests", requests), ("gates", gates)] {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.0.memory.get_or_create(&PlaceLabels { place }).set(bytes);
+        }
     }
 
     /// Drops the state of channels that the served table has no more. Their counters stay.
@@ -372,6 +388,7 @@ mod tests {
         metrics.spent("m", "b", &Spent::Nothing);
         metrics.serving(1, 42);
         metrics.beat("seal", 1500);
+        metrics.memory(7, 8);
         let text = metrics.render();
         for line in [
             r#"sluice_requests_total{model="m",outcome="served"} 1"#,
@@ -387,6 +404,7 @@ mod tests {
             r#"sluice_usage_unreported_total{model="m",channel="a"} 1"#,
             r#"sluice_breaker_open{channel="a"} 1"#,
             "sluice_revision 42",
+            r#"sluice_memory_bytes{place="gates"} 8"#,
             r#"sluice_job_last_success_timestamp_seconds{job="seal"} 1.5"#,
             "sluice_build_info{version=",
             "# EOF",

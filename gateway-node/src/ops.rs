@@ -145,6 +145,7 @@ impl Ops {
             }
         }
         metrics.spooled(observer.spooled());
+        metrics.memory(self.gateway.bodies.held(), self.gateway.gates.held());
         metrics.journal_failures(observer.write_failures());
         metrics.render()
     }

@@ -16,6 +16,7 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use crate::api::Open;
+use crate::budget::Share;
 use crate::dialect::Rules;
 use crate::gate::{Committed, Flow, Tap, TapEnd};
 use crate::upstream::UpstreamBody;
@@ -28,6 +29,8 @@ pub struct BrokenOff;
 /// A committed answer.
 pub struct Relay {
     held: VecDeque<Bytes>,
+    /// Of the gates' budget, until `held` is handed out.
+    share: Option<Share>,
     rest: Option<UpstreamBody>,
     tap: Tap,
     idle: Idle,
@@ -48,6 +51,8 @@ pub struct Parts {
     pub committed: Committed,
     /// The rest.
     pub rest: Option<UpstreamBody>,
+    /// What `committed` takes of the gates' budget.
+    pub share: Share,
     /// How long the answer may stand still.
     pub idle: Duration,
     /// Ends with the answer.
@@ -73,6 +78,7 @@ impl Relay {
         let held_bytes: usize = held.iter().map(Bytes::len).sum();
         let mut relay = Relay {
             held: held.into(),
+            share: Some(parts.share),
             rest: parts.rest,
             tap,
             idle: Idle::new(parts.idle),
@@ -217,6 +223,9 @@ impl Body for Relay {
         let this = &mut *self;
         loop {
             if let Some(held) = this.held.pop_front() {
+                if this.held.is_empty() {
+                    (this.held, this.share) = (VecDeque::new(), None);
+                }
                 this.idle.suspend();
                 return Poll::Ready(Some(Ok(Frame::data(held))));
             }

@@ -7,6 +7,7 @@ mod control_plane_down;
 mod counters;
 mod database;
 mod hot_swap;
+mod memory;
 mod nodes;
 mod requests;
 mod restart;

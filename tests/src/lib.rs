@@ -1,6 +1,6 @@
 //! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
 //! (`provider`), `caller` calls a node and counts what it got, `eventually` waits for what must
-//! become true, `database` lends a PostgreSQL of one's own. `demo` is a fleet to look at.
+//! become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams cost. `demo` is a fleet to look at.
 
 pub mod caller;
 pub mod catalog;
@@ -8,6 +8,8 @@ pub mod database;
 pub mod demo;
 pub mod eventually;
 pub mod fleet;
+pub mod flood;
 pub mod process;
 pub mod provider;
+pub mod system;
 pub mod tools;

@@ -1,16 +1,20 @@
-//! Connections of callers: HTTP/1.1 and HTTP/2 (in clear by prior knowledge), TLS where configured,
-//! and the end of them in order: no new ones, those that are busy finish, the rest is closed.
+//! Connections of callers: HTTP/1.1 and HTTP/2 (in clear by prior knowledge), TLS where configured, how much of each a
+//! caller may hold and for how long, and the end of them in order: no new ones, those that are busy finish, the rest is
+//! closed.
 
-mod opening;
+mod conn;
+mod transport;
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Version};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -20,12 +24,19 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::{Gateway, serve};
-use opening::Opening;
+use conn::{Conn, Paced};
+use transport::Transport;
 
-/// A caller has this long for its TLS handshake and for the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+use common::limits::{CALLER_HEAD_TIMEOUT, CALLER_IDLE, HEAD_BYTES_MAX, HEADERS_MAX};
+
 /// HTTP/2 requests at a time on one connection.
 const STREAMS_MAX: u32 = 1_000;
+/// Bytes of an answer that wait for their caller; what follows waits at the upstream.
+const SEND_BYTES_MAX: usize = 16 * 1024;
+/// Bytes that wait in the system, above those that are under way. Left to itself it takes megabytes of every answer
+/// that is read slowly.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNSENT_BYTES_MAX: u32 = 64 * 1024;
 /// After a failed accept (no file descriptors left) this long passes before the next.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -41,8 +52,8 @@ pub async fn run(
     let connections = Connections {
         gateway,
         builder: builder(),
-        graceful: GracefulShutdown::new(),
         tracker: TaskTracker::new(),
+        drain: CancellationToken::new(),
         abort: CancellationToken::new(),
     };
     loop {
@@ -65,33 +76,57 @@ pub async fn run(
 struct Connections {
     gateway: Arc<Gateway>,
     builder: Builder<TokioExecutor>,
-    graceful: GracefulShutdown,
     tracker: TaskTracker,
+    drain: CancellationToken,
     abort: CancellationToken,
 }
 
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // How long a head may take is the transport's matter, and how long there may be none the connection's.
+        .header_read_timeout(None)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
-        .keep_alive_interval(HEAD_TIMEOUT);
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(CALLER_HEAD_TIMEOUT);
     builder
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn limit_unsent(tcp: &TcpStream) -> std::io::Result<()> {
+    socket2::SockRef::from(tcp).set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
+}
+
+/// Other systems have no such limit, or none that is reached from here.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn limit_unsent(_: &TcpStream) -> std::io::Result<()> {
+    Ok(())
 }
 
 impl Connections {
     fn serve_tcp(&self, tcp: TcpStream, tls: Option<TlsAcceptor>) {
-        if let Err(error) = tcp.set_nodelay(true) {
-            debug!(error = &error as &dyn std::error::Error, "TCP_NODELAY could not be set");
+        if let Err(error) = tcp.set_nodelay(true).and(limit_unsent(&tcp)) {
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "an option of a caller's socket could not be set"
+            );
         }
         match tls {
             None => self.serve_io(tcp),
             Some(tls) => {
                 let this = self.part();
                 self.tracker.spawn(async move {
-                    match timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
+                    // What is written and not yet sent counts as the caller's backlog, encrypted or not.
+                    let accepting = tls.accept_with(tcp, |tls| tls.set_buffer_limit(Some(SEND_BYTES_MAX)));
+                    match timeout(CALLER_HEAD_TIMEOUT, accepting).await {
                         Ok(Ok(stream)) => this.serve(stream).await,
                         Ok(Err(error)) => {
                             debug!(error = &error as &dyn std::error::Error, "TLS handshake failed")
@@ -112,14 +147,15 @@ impl Connections {
         Serving {
             gateway: self.gateway.clone(),
             builder: self.builder.clone(),
-            watcher: self.graceful.watcher(),
+            drain: self.drain.clone(),
             abort: self.abort.clone(),
         }
     }
 
     async fn finish(self, grace: Duration) {
         self.tracker.close();
-        let has_finished = timeout(grace, self.graceful.shutdown()).await.is_ok();
+        self.drain.cancel();
+        let has_finished = timeout(grace, self.tracker.wait()).await.is_ok();
         if !has_finished {
             warn!(in_flight = self.gateway.in_flight(), "requests in flight are cut after the grace period");
         }
@@ -131,27 +167,35 @@ impl Connections {
 struct Serving {
     gateway: Arc<Gateway>,
     builder: Builder<TokioExecutor>,
-    watcher: hyper_util::server::graceful::Watcher,
+    drain: CancellationToken,
     abort: CancellationToken,
 }
 
 impl Serving {
     async fn serve<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, io: I) {
-        let gateway = self.gateway;
-        let service = service_fn(move |request| {
-            let gateway = gateway.clone();
-            async move { Ok::<_, Infallible>(serve(gateway, request).await) }
+        let conn = Arc::new(Conn::default());
+        let service = service_fn(|request: Request<Incoming>| {
+            let is_alone = request.version() < Version::HTTP_2;
+            let used = conn.begin_request();
+            // Boxed, so that what a request needs until its answer begins is not kept until its end.
+            let served = Box::pin(serve(self.gateway.clone(), request));
+            async move { Ok::<_, Infallible>(served.await.map(|body| Paced::new(body, used, is_alone))) }
         });
-        let connection =
-            self.builder.serve_connection(TokioIo::new(Opening::within(HEAD_TIMEOUT, io)), service);
-        let watched = self.watcher.watch(connection.into_owned());
-        tokio::select! {
-            ended = watched => {
-                if let Err(error) = ended {
-                    debug!(error = &*error, "a caller's connection ended");
-                }
+        let transport = Transport::new(io, conn.clone(), CALLER_HEAD_TIMEOUT);
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(transport), service));
+        let mut is_ending = false;
+        let ended = loop {
+            tokio::select! {
+                ended = connection.as_mut() => break ended,
+                () = conn.until_idle(CALLER_IDLE), if !is_ending => {}
+                () = self.drain.cancelled(), if !is_ending => {}
+                () = self.abort.cancelled() => return,
             }
-            () = self.abort.cancelled() => {}
+            is_ending = true;
+            connection.as_mut().graceful_shutdown();
+        };
+        if let Err(error) = ended {
+            debug!(error = &*error, "a caller's connection ended");
         }
     }
 }

@@ -143,7 +143,7 @@ async fn walk(
             }
         }
         head.tried(route);
-        match attempt(route, outgoing, &gateway.clock, now).await {
+        match attempt(route, outgoing, &gateway.clock, &gateway.gates, now).await {
             Ok(answer) => return commit(route, outgoing, answer, &head, open),
             Err(fault) => {
                 let now = Instant::now();
@@ -174,19 +174,20 @@ fn commit(
     head: &Head,
     mut open: Open,
 ) -> Response<AnswerBody> {
-    let Answer { status, headers, committed, rest } = answer;
+    let Answer { status, headers, committed, rest, share } = answer;
     open.commit();
     if committed.whole {
         // The whole answer is here: it is counted before its first byte leaves.
         open.spend(committed.tap.spent());
         open.serve();
-        let body = in_one(committed.held);
+        let body = share.hold(in_one(committed.held));
         return answer::committed(head, status, &headers, None, AnswerBody::Whole(Full::new(body)));
     }
     let length = if committed.tap.is_stream() { None } else { announced_length(&headers) };
     let relay = Relay::new(Parts {
         committed,
         rest,
+        share,
         idle: route.idle_timeout,
         open,
         rules: outgoing.operation.rules,

@@ -136,6 +136,8 @@ pub struct Upstream {
     pub connections: AtomicUsize,
     /// Connections whose other side is gone.
     pub closed: AtomicUsize,
+    /// Bytes that could be written.
+    pub written: AtomicUsize,
     refuses: std::sync::atomic::AtomicBool,
 }
 
@@ -176,7 +178,11 @@ impl Upstream {
             self.calls.lock().unwrap().push(call);
             for act in self.script() {
                 let is_gone = match act {
-                    Send(bytes) => io.write_all(&bytes).await.is_err(),
+                    Send(bytes) => {
+                        let is_gone = io.write_all(&bytes).await.is_err();
+                        self.written.fetch_add(bytes.len(), Ordering::AcqRel);
+                        is_gone
+                    }
                     Wait(time) => wait_or_gone(&mut io, sleep(time)).await,
                     Close => return,
                     Hang => wait_or_gone(&mut io, std::future::pending()).await,

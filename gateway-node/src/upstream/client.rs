@@ -34,6 +34,14 @@ const HTTP_2_PING_AFTER: Duration = Duration::from_secs(15);
 /// Without an answer within this it is given up: else every request on it would wait for the headers timeout.
 const HTTP_2_PING_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Largest head of an answer, and most that is read at a time: what a slow caller has not taken yet waits at the
+/// upstream and not here.
+const HTTP_1_READ_MAX: usize = 16 * 1024;
+/// The same of a stream over HTTP/2: as much is under way or waits for a slow caller.
+const HTTP_2_STREAM_WINDOW: u32 = 64 * 1024;
+/// Large enough that callers who are slow, however many, never stop the streams of others on their connection.
+const HTTP_2_CONNECTION_WINDOW: u32 = 1 << 30;
+
 /// A byte stream to an upstream.
 pub trait Io: AsyncRead + AsyncWrite + Connection + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Connection + Send + Unpin> Io for T {}
@@ -98,6 +106,9 @@ impl Client {
                 .pool_idle_timeout(POOL_IDLE)
                 .pool_max_idle_per_host(idle_per_host)
                 .retry_canceled_requests(false)
+                .http1_max_buf_size(HTTP_1_READ_MAX)
+                .http2_initial_stream_window_size(HTTP_2_STREAM_WINDOW)
+                .http2_initial_connection_window_size(HTTP_2_CONNECTION_WINDOW)
                 .http2_keep_alive_interval(HTTP_2_PING_AFTER)
                 .http2_keep_alive_timeout(HTTP_2_PING_TIMEOUT)
                 .build(connector.clone())

@@ -19,6 +19,7 @@ use common::class::FailureClass;
 use common::clock::Clock;
 use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_MAX};
 
+use crate::budget::{Budget, Share};
 use crate::dialect::operation::Operation;
 use crate::dialect::scan::Scanned;
 use crate::dialect::splice::Edit;
@@ -54,6 +55,8 @@ pub struct Answer {
     pub committed: Committed,
     /// The rest of the body; `None` when all of it was held.
     pub rest: Option<UpstreamBody>,
+    /// What is held takes this of the gates' budget.
+    pub share: Share,
 }
 
 /// Tries a route. `started` is when the attempt began: layer 4 counts from there.
@@ -61,9 +64,10 @@ pub async fn attempt(
     route: &Route,
     outgoing: &Outgoing<'_>,
     clock: &Clock,
+    gates: &Budget,
     started: Instant,
 ) -> Result<Answer, Fault> {
-    let answered = ask(route, outgoing, clock, started).await;
+    let answered = ask(route, outgoing, clock, gates, started).await;
     answered.map_err(|fault| blamed(route, outgoing, route.channel.judge(fault)))
 }
 
@@ -81,6 +85,7 @@ async fn ask(
     route: &Route,
     outgoing: &Outgoing<'_>,
     clock: &Clock,
+    gates: &Budget,
     started: Instant,
 ) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
@@ -106,7 +111,7 @@ async fn ask(
     let (mut parts, body) = upstream.into_parts();
     let body = decoded(body, &mut parts.headers);
     if !parts.status.is_success() {
-        let body = error_body(body).await;
+        let body = error_body(body, gates.share()).await;
         return Err(classify::classify(parts.status, &parts.headers, &body, clock.now_ms(), rules));
     }
     let Some(body) = body else {
@@ -119,12 +124,12 @@ async fn ask(
     let gate = Gate::new(rules, may_stream, content_type, until);
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let gate = if leaves_out { gate.leaving_out(ask_usage::is_answer) } else { gate };
-    let held = hold(gate, body, headers_at + route.gate_timeout, route.idle_timeout).await;
+    let held = hold(gate, body, gates.share(), headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
     match held {
-        Ok((decision, committed, rest)) => {
+        Ok(Held { decision, committed, rest, share }) => {
             route.channel.metrics.gate_decision(decision.as_str());
-            Ok(Answer { status: parts.status, headers: parts.headers, committed, rest })
+            Ok(Answer { status: parts.status, headers: parts.headers, committed, rest, share })
         }
         Err(fault) => {
             route.channel.metrics.gate_decision("drop");
@@ -197,7 +202,7 @@ fn decoded(body: Incoming, headers: &mut HeaderMap) -> Option<UpstreamBody> {
 
 /// Reads what an upstream says of its refusal, within limits; what came until then is enough. Nothing of a body that
 /// cannot be read.
-async fn error_body(body: Option<UpstreamBody>) -> Bytes {
+async fn error_body(body: Option<UpstreamBody>, mut share: Share) -> Bytes {
     let Some(mut body) = body else { return Bytes::new() };
     let mut read = BytesMut::new();
     let reading = async {
@@ -205,7 +210,7 @@ async fn error_body(body: Option<UpstreamBody>) -> Bytes {
             if let Some(data) = frame.data_ref() {
                 let room = ERROR_BODY_BYTES_MAX - read.len();
                 read.extend_from_slice(&data[..data.len().min(room)]);
-                if read.len() == ERROR_BODY_BYTES_MAX {
+                if !share.grow(data.len().min(room)) || read.len() == ERROR_BODY_BYTES_MAX {
                     break;
                 }
             }
@@ -225,11 +230,17 @@ enum Waited {
     Stalled,
 }
 
-type Held = (Decision, Committed, Option<UpstreamBody>);
+struct Held {
+    decision: Decision,
+    committed: Committed,
+    rest: Option<UpstreamBody>,
+    share: Share,
+}
 
 async fn hold(
     mut gate: Gate,
     mut body: UpstreamBody,
+    mut share: Share,
     gate_deadline: Instant,
     idle: Duration,
 ) -> Result<Held, Fault> {
@@ -240,7 +251,11 @@ async fn hold(
         let step = match next_bytes(&mut body, deadline, has_timer).await {
             Waited::Bytes(bytes) => {
                 let before = gate.signs();
-                let step = gate.on_bytes(bytes);
+                let has_room = share.grow(bytes.len());
+                let step = match gate.on_bytes(bytes) {
+                    Step::Read if !has_room => gate.on_full(),
+                    step => step,
+                };
                 if gate.signs() > before {
                     last_sign = Instant::now();
                 }
@@ -259,7 +274,7 @@ async fn hold(
             Step::Commit(decision) => {
                 let committed = gate.commit();
                 let rest = (!committed.whole).then_some(body);
-                return Ok((decision, committed, rest));
+                return Ok(Held { decision, committed, rest, share });
             }
         }
     }

@@ -24,7 +24,8 @@ use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan};
-use meter::{cpu_time, percentile, resident, say, table, time};
+use harness::system::{allow_files, resident};
+use meter::{cpu_time, percentile, say, table, time};
 use node::{Acknowledged, Shared};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -53,7 +54,7 @@ fn main() -> anyhow::Result<()> {
 
 async fn run(args: &Args) -> anyhow::Result<()> {
     say(&meter::load_average()?)?;
-    let files = meter::allow_files(args.nodes as u64 + 500)?;
+    let files = allow_files(args.nodes as u64 + 500)?;
     ensure!(files as usize > args.nodes + 200, "only {files} open files are allowed");
     let fleet = Fleet::start_as(Plan::default()).await?;
     let plane = fleet.control_plane.pid().context("no control plane")?;

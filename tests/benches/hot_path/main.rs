@@ -23,9 +23,10 @@ use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, SOON};
+use harness::system::{self, allow_files, resident};
 use http_body_util::BodyExt as _;
 use load::{Caller, Measured, Pattern, Target};
-use meter::{cpu_time, resident, say, table, time};
+use meter::{cpu_time, say, table, time};
 
 const NODE_CORE: usize = 0;
 const REST_CORE: usize = 1;
@@ -70,7 +71,7 @@ fn main() -> anyhow::Result<()> {
 async fn run(args: &Args) -> anyhow::Result<()> {
     say(&meter::load_average()?)?;
     let tasks = Tasks::new();
-    let files = meter::allow_files(2 * args.streams as u64 + 500)?;
+    let files = allow_files(2 * args.streams as u64 + 500)?;
     let me = std::process::id();
     pin(me, REST_CORE)?;
     let upstream = upstream::start(&tasks).await?;
@@ -185,7 +186,7 @@ fn open_files(pid: u32) -> anyhow::Result<usize> {
 
 /// Puts a process, all its threads and what it starts from now on, on one core.
 fn pin(pid: u32, core: usize) -> anyhow::Result<()> {
-    meter::run("taskset", &["-a", "-c", "-p", &core.to_string(), &pid.to_string()])
+    system::run("taskset", &["-a", "-c", "-p", &core.to_string(), &pid.to_string()])
 }
 
 /// How much longer `through` took, with its sign.
