@@ -26,6 +26,8 @@ pub enum Api {
     Messages,
     /// Generated content of Google.
     Gemini,
+    /// Sound and pictures of OpenAI.
+    Media,
     /// What OpenAI has beside chat.
     Operations,
 }
@@ -36,6 +38,7 @@ impl Api {
             Api::Chat => "openai-chat",
             Api::Messages => "anthropic-messages",
             Api::Gemini => "gemini",
+            Api::Media => "openai-audio,openai-images",
             Api::Operations => {
                 "openai-responses,openai-completions,openai-embeddings,openai-moderations,openai-images"
             }
@@ -48,6 +51,7 @@ impl Api {
             Api::Gemini => "/v1beta/models/m:generateContent",
             Api::Chat => "/v1/chat/completions",
             Api::Messages => "/v1/messages",
+            Api::Media => "/v1/images/generations",
             Api::Operations => "/v1/responses",
         }
     }
@@ -60,6 +64,8 @@ impl Api {
             (Api::Messages, Language::Node) => "sdk/node/messages.mjs",
             (Api::Gemini, Language::Python) => "sdk/python/gemini.py",
             (Api::Gemini, Language::Node) => "sdk/node/gemini.mjs",
+            (Api::Media, Language::Python) => "sdk/python/media.py",
+            (Api::Media, Language::Node) => "sdk/node/media.mjs",
             (Api::Operations, Language::Python) => "sdk/python/openai_operations.py",
             (Api::Operations, Language::Node) => "sdk/node/openai_operations.mjs",
         }
@@ -71,6 +77,7 @@ impl Api {
             Api::Chat => "stop",
             Api::Messages => "end_turn",
             Api::Gemini => "STOP",
+            Api::Media => "done",
             Api::Operations => "completed",
         }
     }
@@ -90,9 +97,14 @@ impl Stage {
     }
 
     pub async fn of(language: Language, api: Api) -> anyhow::Result<Self> {
+        Stage::waiting(language, api, "1s").await
+    }
+
+    /// The same where an attempt has so long until its response headers: uploads take their time.
+    pub async fn waiting(language: Language, api: Api, headers: &str) -> anyhow::Result<Self> {
         let providers =
             [Provider::start("p1").await?, Provider::start("p2").await?, Provider::start("p3").await?];
-        let fleet = Fleet::with_catalog(1, &catalog(api, &providers)).await?;
+        let fleet = Fleet::with_catalog(1, &catalog(api, &providers, headers)).await?;
         Ok(Stage { fleet, providers, language, api })
     }
 
@@ -168,7 +180,7 @@ impl Stage {
                 "{ \"contents\": [{\"parts\": [{\"text\": \"grüß dich\"}]}],  \"x_unknown\": 2.50 }"
                     .to_owned()
             }
-            Api::Chat | Api::Messages | Api::Operations => chat_body("m", stream),
+            Api::Chat | Api::Messages | Api::Media | Api::Operations => chat_body("m", stream),
         };
         caller.send(request.body(body)).await
     }
@@ -211,10 +223,10 @@ impl Stage {
 }
 
 /// Breakers that do not open in the way of a test, and waits that are short.
-fn catalog(api: Api, providers: &[Provider; 3]) -> Document {
+fn catalog(api: Api, providers: &[Provider; 3], headers: &str) -> Document {
     let [first, second, third] = providers;
     chain_in(api.dialect(), "m", &[first, second, third])
         .model("other", &["p1"])
         .policy("breaker = { failures = 100, window = \"5m\", cooldown = \"60s\" }")
-        .policy("timeouts = { headers = \"1s\", idle = \"1500ms\" }")
+        .policy(&format!("timeouts = {{ headers = \"{headers}\", idle = \"1500ms\" }}"))
 }

@@ -4,6 +4,7 @@
 
 mod application;
 mod gemini;
+mod media;
 mod messages;
 mod operations;
 mod usage;

@@ -76,6 +76,11 @@ impl Call {
     pub fn answer_id(&self, provider: &str) -> String {
         script::answer_id(&self.path, provider, self.number)
     }
+
+    /// The file in it, of a form.
+    pub fn file(&self) -> Option<Bytes> {
+        script::file(&self.body)
+    }
 }
 
 #[derive(Default)]

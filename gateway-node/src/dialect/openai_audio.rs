@@ -62,7 +62,8 @@ pub fn scan_speech(body: &[u8]) -> Result<Scanned, ScanFault> {
 
 /// Finds the same of a transcript that is asked for by a document.
 pub fn wants_words(body: &[u8]) -> bool {
-    says(body, "response_format", &WORD_FORMATS)
+    // The body may hold the recording.
+    memmem::find(body, b"\"response_format\"").is_some() && says(body, "response_format", &WORD_FORMATS)
 }
 
 /// Formats of a transcript that are no document.
@@ -152,7 +153,7 @@ fn judge_words(body: &[u8], of_none: Verdict) -> Verdict {
     let text = trimmed(body);
     match document(text).as_ref().and_then(find_error) {
         _ if body.is_empty() => of_none,
-        Some(parts) if parts.shape == Shape::Dialect => {
+        Some(parts) if parts.shape != Shape::Foreign => {
             Verdict::Error(Box::new(classify::error_value(&parts)))
         }
         _ if is_page(text) => Verdict::failed(F::Malformed),

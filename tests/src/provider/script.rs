@@ -3,6 +3,7 @@
 
 mod chat;
 mod gemini;
+mod media;
 mod messages;
 mod openai;
 
@@ -11,6 +12,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+
+pub(crate) use media::file;
 
 /// What a provider does with calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,8 +148,10 @@ pub fn read_call(path: &str, body: &[u8]) -> (String, bool) {
     if let Some((model, stream)) = gemini::read_path(path) {
         return (model.to_owned(), stream);
     }
-    let fields: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    (fields["model"].as_str().unwrap_or_default().to_owned(), fields["stream"].as_bool().unwrap_or(false))
+    let fields = media::form(body).unwrap_or_else(|| serde_json::from_slice(body).unwrap_or_default());
+    let stream =
+        fields["stream"].as_bool().unwrap_or(fields["stream"] == "true") || fields["stream_format"] == "sse";
+    (fields["model"].as_str().unwrap_or_default().to_owned(), stream)
 }
 
 /// What is known of a call when it is answered.
@@ -196,6 +201,11 @@ impl Wire {
             path if path.ends_with("/completions") => &openai::COMPLETIONS,
             path if path.ends_with("/responses") => &openai::RESPONSES,
             path if path.ends_with("/images/generations") => &openai::IMAGES,
+            path if path.ends_with("/images/edits") => &media::EDITS,
+            path if path.ends_with("/images/variations") => &openai::IMAGES,
+            path if path.ends_with("/audio/speech") => &media::SPEECH,
+            path if path.ends_with("/audio/transcriptions") => &media::TRANSCRIPTS,
+            path if path.ends_with("/audio/translations") => &media::TRANSCRIPTS,
             path if path.ends_with("/embeddings") => &openai::EMBEDDINGS,
             path if path.ends_with("/moderations") => &openai::MODERATIONS,
             path if path.ends_with("/rerank") => &openai::RERANK,
@@ -268,7 +278,7 @@ impl Script {
             }
             Script::ErrorFirst | Script::ErrorAfterRole => answer(JSON, vec![send((wire.error_body)(502))]),
             _ if asked.stream => answer(SSE, self.stream_steps(wire, asked)),
-            _ => answer(JSON, self.whole_steps(wire, asked)),
+            _ => answer(media_type(asked), self.whole_steps(wire, asked)),
         }
     }
 
@@ -342,7 +352,11 @@ fn word_at(asked: &Asked, word: u32) -> String {
 }
 
 fn media_type(asked: &Asked) -> &'static str {
-    if asked.stream { SSE } else { JSON }
+    match asked.path.ends_with("/audio/speech") {
+        _ if asked.stream => SSE,
+        true => "audio/mpeg",
+        false => JSON,
+    }
 }
 
 fn send(bytes: impl Into<Bytes>) -> Step {

@@ -110,6 +110,8 @@ fn words_are_judged_as_words_where_words_were_asked_for() {
         (Some("text/html"), "", "end"),
         (Some("application/xml"), "<?xml version=\"1.0\"?><Error/>", "malformed"),
         (Some("text/plain"), error, "overloaded"),
+        (Some("text/plain"), r#"{"detail":"Not Found"}"#, "upstream_error"),
+        (Some("text/plain"), r#"{"message":"said so"}"#, "content"),
         (None, "hello", "content"),
         (None, "", "empty"),
         (Some("application/octet-stream"), "1\n00:00:00,000 --> 00:00:01,000\na\n", "content"),

@@ -111,18 +111,18 @@ fn in_part(members: &Value) -> Value {
 }
 
 /// An event with spaces in it, so that a gateway that writes it anew is noticed.
-fn event(kind: &str, number: u32, members: &Value) -> String {
+pub(super) fn event(kind: &str, number: u32, members: &Value) -> String {
     let members = members.to_string();
     let rest = members.strip_prefix('{').unwrap_or(&members);
     format!("event: {kind}\ndata: {{\"type\":\"{kind}\",  \"sequence_number\":{number}, {rest}\n\n")
 }
 
-fn data(chunk: &Value) -> String {
+pub(super) fn data(chunk: &Value) -> String {
     format!("data:  {chunk}\n\n")
 }
 
 /// With line breaks, for the same reason.
-fn pretty(answer: &Value) -> Bytes {
+pub(super) fn pretty(answer: &Value) -> Bytes {
     format!("{answer:#}\n").into()
 }
 
@@ -148,7 +148,7 @@ fn completion(asked: &Asked, text: &str, finish: Value) -> Value {
     })
 }
 
-fn image(members: &Value) -> Value {
+pub(super) fn image(members: &Value) -> Value {
     let image = json!({
         "created_at": 1_700_000_000, "background": "opaque", "output_format": "png", "quality": "low",
         "size": "1024x1024",
