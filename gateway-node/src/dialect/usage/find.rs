@@ -256,3 +256,6 @@ impl Line {
         line
     }
 }
+
+#[cfg(test)]
+mod tests;
