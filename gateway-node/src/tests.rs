@@ -16,6 +16,7 @@ mod every_dialect;
 mod gate;
 mod gemini;
 mod headers_timeout;
+mod http_2_upstreams;
 mod json_answers;
 mod leaving;
 mod listening;

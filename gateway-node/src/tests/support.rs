@@ -1,11 +1,11 @@
 //! A node in one process between pipes: scripted upstreams below, a real HTTP client above.
 
+mod pipe;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,10 +14,9 @@ use common::pb::fleet as pb;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
-use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sha2::Digest as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +27,7 @@ use crate::observe::Observer;
 use crate::table::build::build;
 use crate::upstream::Connections;
 use crate::upstream::client::{Dial, Io};
+pub use pipe::Pipe;
 
 pub const KEY: &str = "sk-caller";
 
@@ -227,38 +227,6 @@ async fn read_request(io: &mut DuplexStream, read: &mut Vec<u8>) -> Option<Call>
     }
 }
 
-struct Pipe(DuplexStream);
-
-impl Connection for Pipe {
-    fn connected(&self) -> Connected {
-        Connected::new()
-    }
-}
-
-impl AsyncRead for Pipe {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Pipe {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
-
 /// A node with a model `m` on the channels `a`, `b` and `c`, or as many as wanted.
 pub struct Node {
     pub gateway: Arc<Gateway>,
@@ -308,17 +276,20 @@ impl Node {
 
     /// The same for channels that speak another dialect.
     pub fn speaking(dialect: &str, channels: usize) -> Self {
-        let node = Node::bare();
-        node.install(&snapshot_speaking(dialect, 1, channels));
+        Node::bare().with(dialect, channels)
+    }
+
+    /// The same with a table and a key.
+    pub fn with(self, dialect: &str, channels: usize) -> Self {
+        self.install(&snapshot_speaking(dialect, 1, channels));
         let keys = vec![pb::ClientKey { id: "k".into(), sha256: sha2::Sha256::digest(KEY).to_vec() }];
         let keys = Keys::build(&pb::KeySet { version: 1, keys_exist: true, keys }).unwrap();
-        node.gateway.keys.store(Arc::new(keys));
-        node
+        self.gateway.keys.store(Arc::new(keys));
+        self
     }
 
     /// A node that never had a config.
     pub fn bare() -> Self {
-        let dir = tempfile::tempdir().unwrap();
         let upstreams: BTreeMap<&str, Arc<Upstream>> = NAMES.map(|name| (name, Arc::default())).into();
         let tasks = TaskTracker::new();
         let (known, spawner) = (upstreams.clone(), tasks.clone());
@@ -331,10 +302,16 @@ impl Node {
                 upstream.connections.fetch_add(1, Ordering::AcqRel);
                 let (near, far) = tokio::io::duplex(64 * 1024);
                 spawner.spawn(async move { upstream.serve(far).await });
-                let io: Box<dyn Io> = Box::new(Pipe(near));
+                let io: Box<dyn Io> = Box::new(Pipe { io: near, is_http_2: false });
                 Ok(io)
             })
         });
+        Node { upstreams, tasks, ..Node::over(dial) }
+    }
+
+    /// A node whose upstreams are reached by `dial`; its own are none.
+    pub fn over(dial: Dial) -> Self {
+        let dir = tempfile::tempdir().unwrap();
         let observer = Observer::open(dir.path(), "boot".into(), Clock::system()).unwrap();
         let gateway = Gateway::new(
             Settings::default(),
@@ -343,7 +320,7 @@ impl Node {
             Connections::over(move |_| Ok(dial.clone())),
             Clock::system(),
         );
-        Node { gateway, upstreams, tasks, _dir: dir }
+        Node { gateway, upstreams: BTreeMap::new(), tasks: TaskTracker::new(), _dir: dir }
     }
 
     pub fn install(&self, snapshot: &pb::Snapshot) {

@@ -58,7 +58,8 @@ pub type Dial = Arc<dyn Fn(Uri) -> Dialing + Send + Sync>;
 pub struct SendFault {
     /// What gave way.
     pub kind: TransportFault,
-    /// The connection was reused and not a byte of an answer had come: the pool was stale, not the upstream.
+    /// The connection was reused and not a byte of an answer had come: the pool was stale, not the upstream. Or the
+    /// upstream says over HTTP/2 that it did nothing with this request. Either way it may be sent once more.
     pub was_stale: bool,
 }
 
@@ -158,7 +159,16 @@ fn judge(error: &SendError) -> SendFault {
     let kind = transport_fault(error);
     // What was never sent cannot have been answered; the last bytes in were the answer before.
     let is_silent = !is_answering || was_never_sent(error);
-    SendFault { was_stale: has_served && is_silent && kind == TransportFault::Closed, kind }
+    let was_stale = match kind {
+        TransportFault::StreamRefused => true,
+        TransportFault::Closed => has_served && is_silent,
+        TransportFault::Dns
+        | TransportFault::Refused
+        | TransportFault::ConnectTimeout
+        | TransportFault::Tls
+        | TransportFault::Unreachable => false,
+    };
+    SendFault { was_stale, kind }
 }
 
 fn was_never_sent(error: &SendError) -> bool {
@@ -180,7 +190,7 @@ fn transport_fault(error: &SendError) -> TransportFault {
             return *fault;
         }
         if let Some(h2) = error.downcast_ref::<h2::Error>()
-            && (h2.is_go_away() || h2.reason() == Some(h2::Reason::REFUSED_STREAM))
+            && ((h2.is_go_away() && h2.is_remote()) || h2.reason() == Some(h2::Reason::REFUSED_STREAM))
         {
             return TransportFault::StreamRefused;
         }

@@ -78,11 +78,11 @@ fn request() -> Request<RequestBody> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn br_126_a_refused_stream_is_told_from_a_broken_connection_and_leaves_it_in_use() {
+async fn br_126_a_refused_stream_may_be_sent_again_and_leaves_its_connection_in_use() {
     let (client, connections, _tasks) = upstream(&[Does::Answer, Does::Refuse, Does::Answer]);
     assert_eq!(client.send(request()).await.unwrap().status(), StatusCode::OK);
     let fault = client.send(request()).await.unwrap_err();
-    assert_eq!((fault.kind, fault.was_stale), (TransportFault::StreamRefused, false));
+    assert_eq!((fault.kind, fault.was_stale), (TransportFault::StreamRefused, true));
     assert_eq!(client.send(request()).await.unwrap().status(), StatusCode::OK);
     assert_eq!(connections.load(Ordering::Acquire), 1);
 }
