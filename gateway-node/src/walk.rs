@@ -14,6 +14,9 @@ use common::limits::{COOLDOWN_MAX, COOLDOWN_MIN, TIMEOUT_WALK_AGE_MAX};
 
 use crate::fault::{Detail, Fault, Reason};
 
+/// How the code is called that says that a request has more tokens than its model takes.
+const CONTEXT_LENGTH_CODE: &str = "context_length_exceeded";
+
 /// What the walk must know of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hop {
@@ -168,7 +171,13 @@ fn bad_request(faults: &[Fault], deciding: &Fault) -> Refusal {
         }
         return Refusal { code: Code::InvalidRequest, status, detail: None, retry: Retry::Unsaid };
     }
-    Refusal { code: Code::InvalidRequest, status, detail: deciding.detail.clone(), retry: Retry::Unsaid }
+    let mut detail = deciding.detail.clone();
+    if let (Reason::ContextLength, Some(detail)) = (deciding.reason, &mut detail) {
+        // Servers of open models have a number there, or nothing; applications look for the name.
+        detail.code.take_if(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+        detail.code.get_or_insert_with(|| CONTEXT_LENGTH_CODE.to_owned());
+    }
+    Refusal { code: Code::InvalidRequest, status, detail, retry: Retry::Unsaid }
 }
 
 /// A hint that every SDK obeys: between one second and a minute.

@@ -100,6 +100,24 @@ async fn a_request_that_is_too_long_walks_only_to_a_larger_window() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_too_long_has_the_code_that_applications_look_for() {
+    for (upstream, shown) in [
+        (Some("400"), "context_length_exceeded"),
+        (None, "context_length_exceeded"),
+        (Some("string_above_max_length"), "string_above_max_length"),
+    ] {
+        let detail = Detail::new("too long", Some("exceed_context_size_error"), upstream, None);
+        let fault = Fault::of(F::BadRequest).with_status(400).with_reason(Reason::ContextLength);
+        let (_, refusal) = walked(chain(1), vec![fault.with_detail(Some(detail))], None);
+        assert_eq!(refusal.detail.and_then(|detail| detail.code).as_deref(), Some(shown), "{upstream:?}");
+    }
+    let plain = Detail::new("no such thing", None, Some("400"), None);
+    let fault = Fault::of(F::BadRequest).with_status(400).with_detail(Some(plain.clone()));
+    let (_, refusal) = walked(chain(1), vec![fault], None);
+    assert_eq!(refusal.detail, Some(plain), "what is no matter of length is shown as it was said");
+}
+
+#[tokio::test]
 async fn a_page_that_no_upstream_wrote_walks_on_and_its_status_is_kept_only_if_all_agree() {
     let page = |status| {
         let mut fault = Fault::of(F::BadRequest).with_status(status);
