@@ -6,7 +6,6 @@ use harness::caller::{Answer, Caller, chat_body};
 use harness::catalog::{Document, chain_in};
 use harness::fleet::Fleet;
 use harness::provider::Provider;
-use harness::provider::script::{Asked, healthy_text};
 use harness::tools::{package_path, tools_dir};
 use tokio::process::Command;
 
@@ -30,15 +29,18 @@ pub enum Api {
     Media,
     /// What OpenAI has beside chat.
     Operations,
+    /// All of them, through a framework over the SDKs: LangChain, the Vercel AI SDK.
+    Framework,
 }
 
 impl Api {
-    fn dialect(self) -> &'static str {
+    pub fn dialect(self) -> &'static str {
         match self {
             Api::Chat => "openai-chat",
             Api::Messages => "anthropic-messages",
             Api::Gemini => "gemini",
             Api::Media => "openai-audio,openai-images",
+            Api::Framework => "openai-chat,openai-responses,openai-embeddings,anthropic-messages,gemini",
             Api::Operations => {
                 "openai-responses,openai-completions,openai-embeddings,openai-moderations,openai-images"
             }
@@ -49,7 +51,7 @@ impl Api {
         match self {
             Api::Gemini if stream => "/v1beta/models/m:streamGenerateContent?alt=sse",
             Api::Gemini => "/v1beta/models/m:generateContent",
-            Api::Chat => "/v1/chat/completions",
+            Api::Chat | Api::Framework => "/v1/chat/completions",
             Api::Messages => "/v1/messages",
             Api::Media => "/v1/images/generations",
             Api::Operations => "/v1/responses",
@@ -67,6 +69,8 @@ impl Api {
             (Api::Media, Language::Python) => "sdk/python/media.py",
             (Api::Media, Language::Node) => "sdk/node/media.mjs",
             (Api::Operations, Language::Python) => "sdk/python/openai_operations.py",
+            (Api::Framework, Language::Python) => "sdk/python/langchain_calls.py",
+            (Api::Framework, Language::Node) => "sdk/node/ai_sdk.mjs",
             (Api::Operations, Language::Node) => "sdk/node/openai_operations.mjs",
         }
     }
@@ -74,7 +78,7 @@ impl Api {
     /// How an answer says that it came to its end.
     fn finish(self) -> &'static str {
         match self {
-            Api::Chat => "stop",
+            Api::Chat | Api::Framework => "stop",
             Api::Messages => "end_turn",
             Api::Gemini => "STOP",
             Api::Media => "done",
@@ -117,30 +121,11 @@ impl Stage {
         self.run_as(scenario, "m", &self.fleet.key).await
     }
 
-    /// Runs a scenario.
+    /// Runs a scenario. Of those that are lists of operations it may be several, and the results have their names.
     pub async fn run_as(&self, scenario: &str, model: &str, key: &str) -> anyhow::Result<serde_json::Value> {
-        let tools = tools_dir()?;
-        let mut command = match self.language {
-            Language::Python => Command::new(tools.join("venv/bin/python")),
-            Language::Node => Command::new("node"),
-        };
-        let output = command
-            .arg(package_path(self.api.scenarios(self.language)))
-            .arg(scenario)
-            .env("SLUICE_TEST_TOOLS", &tools)
-            .env("OPENAI_BASE_URL", format!("http://{}/v1", self.fleet.data_address(0)?))
-            .env("OPENAI_API_KEY", key)
-            .env("ANTHROPIC_BASE_URL", format!("http://{}", self.fleet.data_address(0)?))
-            .env("ANTHROPIC_API_KEY", key)
-            .env("GEMINI_BASE_URL", format!("http://{}", self.fleet.data_address(0)?))
-            .env("GEMINI_API_KEY", key)
-            .env("MODEL", model)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("the SDK does not start; tests/run installs it")?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
+        let results = run_cases(self.language, self.api, &self.fleet, scenario, model, key).await?;
+        let are_several = matches!(self.api, Api::Operations | Api::Media);
+        Ok(if are_several { results } else { results[scenario].clone() })
     }
 
     /// The SDK sees one clean answer, and it is that of this provider.
@@ -157,15 +142,8 @@ impl Stage {
         ensure!(calls.len() == before + 1, "asked {} times: {result}", calls.len() - before);
         let call = calls.last().context("a call")?;
         let name = self.providers[provider].name();
-        let asked = Asked {
-            provider: name.to_owned(),
-            number: call.number,
-            path: call.path.clone(),
-            model: call.model.clone(),
-            stream: call.stream,
-        };
         ensure!(result["id"] == call.answer_id(name), "{result}");
-        ensure!(result["text"] == healthy_text(&asked), "{result}");
+        ensure!(result["text"] == call.healthy_text(name), "{result}");
         ensure!(result["finish"] == self.api.finish(), "{result}");
         Ok(())
     }
@@ -180,7 +158,9 @@ impl Stage {
                 "{ \"contents\": [{\"parts\": [{\"text\": \"grüß dich\"}]}],  \"x_unknown\": 2.50 }"
                     .to_owned()
             }
-            Api::Chat | Api::Messages | Api::Media | Api::Operations => chat_body("m", stream),
+            Api::Chat | Api::Messages | Api::Media | Api::Operations | Api::Framework => {
+                chat_body("m", stream)
+            }
         };
         caller.send(request.body(body)).await
     }
@@ -220,6 +200,41 @@ impl Stage {
     pub fn finish(self) -> anyhow::Result<()> {
         self.fleet.finish()
     }
+}
+
+/// One process of an SDK runs cases, one after the other; what each came to, by its name.
+pub async fn run_cases(
+    language: Language,
+    api: Api,
+    fleet: &Fleet,
+    cases: &str,
+    model: &str,
+    key: &str,
+) -> anyhow::Result<serde_json::Value> {
+    let tools = tools_dir()?;
+    let mut command = match language {
+        Language::Python => Command::new(tools.join("venv/bin/python")),
+        Language::Node => Command::new("node"),
+    };
+    let node = format!("http://{}", fleet.data_address(0)?);
+    let output = command
+        .arg(package_path(api.scenarios(language)))
+        .arg(cases)
+        .env("SLUICE_TEST_TOOLS", &tools)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("OPENAI_BASE_URL", format!("{node}/v1"))
+        .env("OPENAI_API_KEY", key)
+        .env("ANTHROPIC_BASE_URL", &node)
+        .env("ANTHROPIC_API_KEY", key)
+        .env("GEMINI_BASE_URL", &node)
+        .env("GEMINI_API_KEY", key)
+        .env("MODEL", model)
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("the SDK does not start; tests/run installs it")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// Breakers that do not open in the way of a test, and waits that are short.

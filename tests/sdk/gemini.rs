@@ -73,7 +73,7 @@ async fn others(language: Language) -> anyhow::Result<()> {
     let stage = stage(language).await?;
     stage.providers[0].set(Script::Status(503)).await;
     let result = stage.run("count").await?;
-    assert_eq!((&result["tokens"], &result["error"]), (&json!(14), &json!(null)), "{result}");
+    assert_eq!((&result["count"], &result["error"]), (&json!(14), &json!(null)), "{result}");
     let result = stage.run("embed").await?;
     assert_eq!((&result["embeddings"], &result["error"]), (&json!([[0.5, -0.25]]), &json!(null)), "{result}");
     let call = stage.providers[1].calls().pop().context("a call")?;

@@ -1,11 +1,18 @@
 //! The official SDKs, unchanged, against a real node: what an application sees when channels
 //! are well, when they fail in ways that it must not notice, and when it must.
-//! Each test drives one SDK and, beside it, a raw caller that looks at the bytes.
+//! Each test drives one SDK and, beside it, a raw caller that looks at the bytes. The upstreams are simulated ones of
+//! ours, but for `mock` and `inference`.
 
 mod application;
+mod foreign;
 mod gemini;
+// Its server comes as a wheel for this platform alone.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod inference;
+mod matrix;
 mod media;
 mod messages;
+mod mock;
 mod operations;
 mod usage;
 

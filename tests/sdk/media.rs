@@ -1,8 +1,7 @@
 //! The official OpenAI SDKs where they send or take files: speech, transcripts, translations, edits and variations of
 //! images. One process of an SDK runs all of them, one after the other.
 
-use harness::provider::script::{Asked, healthy_text};
-use harness::provider::{Call, Script};
+use harness::provider::Script;
 use serde_json::Value;
 
 use crate::application::{Api, Language, Stage};
@@ -50,16 +49,6 @@ async fn run(stage: &Stage, names: &[&str]) -> anyhow::Result<Vec<(String, Value
     Ok(names.iter().map(|name| ((*name).to_owned(), results[name].clone())).collect())
 }
 
-fn text_of(call: &Call, provider: &str) -> String {
-    healthy_text(&Asked {
-        provider: provider.to_owned(),
-        number: call.number,
-        path: call.path.clone(),
-        model: call.model.clone(),
-        stream: call.stream,
-    })
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -78,7 +67,7 @@ async fn all_answered_by(stage: &Stage, provider: usize, names: &[&str]) -> anyh
             assert_eq!(result["hex"], hex(&call.sent), "{name}");
             continue;
         }
-        assert_eq!(result["text"], text_of(&call, provider.name()), "{name}: {result}");
+        assert_eq!(result["text"], call.healthy_text(provider.name()), "{name}: {result}");
         let file = call.file().unwrap_or_default();
         assert!(file.ends_with(&(0..=255).collect::<Vec<u8>>()), "{name}: the file did not arrive");
         if STREAMED.contains(&name.as_str()) {

@@ -2,7 +2,6 @@
 //! embeddings, moderations, images. One process of an SDK runs all of them, one after the other.
 
 use harness::provider::Script;
-use harness::provider::script::{Asked, healthy_text};
 use serde_json::Value;
 
 use crate::application::{Api, Language, Stage};
@@ -61,15 +60,8 @@ async fn all_answered_by(stage: &Stage, provider: usize, names: &[&str]) -> anyh
     assert_eq!(calls.len(), names.len(), "an SDK retried: {results:?}");
     for ((name, result), call) in results.iter().zip(calls) {
         assert!(result["error"].is_null(), "{name}: {result}");
-        let asked = Asked {
-            provider: provider.name().to_owned(),
-            number: call.number,
-            path: call.path.clone(),
-            model: call.model.clone(),
-            stream: call.stream,
-        };
         assert_eq!(call.model, "up-m", "{name}");
-        assert_eq!(result["text"], healthy_text(&asked), "{name}: {result}");
+        assert_eq!(result["text"], call.healthy_text(provider.name()), "{name}: {result}");
         if !result["id"].is_null() {
             assert_eq!(result["id"], call.answer_id(provider.name()), "{name}: {result}");
         }

@@ -76,17 +76,24 @@ impl Document {
     }
 
     /// A model whose chain is these channels in this order; the upstream's name is `up-MODEL`.
-    pub fn model(mut self, name: &str, channels: &[&str]) -> Self {
+    pub fn model(self, name: &str, channels: &[&str]) -> Self {
+        let routes: Vec<_> = channels.iter().map(|channel| (*channel, "")).collect();
+        self.routes(name, &routes)
+    }
+
+    /// The same with a further member of each route, such as `context_window = 512`.
+    pub fn routes(mut self, name: &str, routes: &[(&str, &str)]) -> Self {
         let _ = writeln!(
             self.models,
             "[models.\"{name}\"]\nprice = {{ input = \"9.00\", output = \"9.00\" }}\nroutes = ["
         );
-        for (cost, channel) in channels.iter().enumerate() {
+        for (cost, (channel, member)) in routes.iter().enumerate() {
             let cost = cost + 1;
+            let comma = if member.is_empty() { "" } else { ", " };
             let _ = writeln!(
                 self.models,
                 "  {{ channel = \"{channel}\", upstream_model = \"up-{name}\", \
-                 cost = {{ input = \"{cost}.00\", output = \"{cost}.00\" }} }},"
+                 cost = {{ input = \"{cost}.00\", output = \"{cost}.00\" }}{comma}{member} }},"
             );
         }
         self.models.push_str("]\n\n");

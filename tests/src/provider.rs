@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use control::control;
 pub use script::Script;
-use script::{Asked, Plan, Step};
+use script::{Asked, Plan, Step, Wanted};
 use socket::Socket;
 
 /// How the answer to a call ended on the provider's side.
@@ -63,6 +63,8 @@ pub struct Call {
     pub model: String,
     /// Whether a stream was asked for.
     pub stream: bool,
+    /// What a good answer is made of.
+    pub wanted: Wanted,
     /// What the script of that moment was.
     pub script: Script,
     /// The body so far, byte by byte.
@@ -80,6 +82,18 @@ impl Call {
     /// The file in it, of a form.
     pub fn file(&self) -> Option<Bytes> {
         script::file(&self.body)
+    }
+
+    /// The text that a good answer to it carries, wherever it stands there.
+    pub fn healthy_text(&self, provider: &str) -> String {
+        script::healthy_text(&Asked {
+            provider: provider.to_owned(),
+            number: self.number,
+            path: self.path.clone(),
+            model: self.model.clone(),
+            stream: self.stream,
+            wanted: Wanted::Text,
+        })
     }
 }
 
@@ -311,7 +325,7 @@ async fn answer(
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
     let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let (model, stream) = script::read_call(&path, &body);
+    let (model, stream, wanted) = script::read_call(&path, &body);
     let script = shared.script(&model);
     let number = {
         let mut calls = shared.calls();
@@ -324,6 +338,7 @@ async fn answer(
             body,
             model: model.clone(),
             stream,
+            wanted: wanted.clone(),
             script: script.clone(),
             sent: Vec::new(),
             ended: None,
@@ -331,7 +346,7 @@ async fn answer(
         number
     };
     let mut record = Record { shared: shared.clone(), number, ended: Ended::Dropped };
-    let asked = Asked { provider: shared.name.clone(), number, path, model, stream };
+    let asked = Asked { provider: shared.name.clone(), number, path, model, stream, wanted };
     match script.plan(&asked) {
         Plan::Reset => {
             record.ended = Ended::Broken;

@@ -1,66 +1,80 @@
-// What an application does with the official Anthropic SDK for Node, unchanged: one scenario, its result as JSON.
-// The SDK takes ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY from the environment; MODEL names the model.
+// What an application does with the official Anthropic SDK for Node, unchanged; the results as JSON.
+// The SDK takes ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY from the environment.
 
-import { createRequire } from "node:module";
+import { load, run } from "./cases.mjs";
 
-// The SDK is installed beside the other test tools, not beside this file.
-const { default: Anthropic } = createRequire(`${process.env.SLUICE_TEST_TOOLS}/node/package.json`)("@anthropic-ai/sdk");
+const { default: Anthropic } = load("@anthropic-ai/sdk");
+const { zodOutputFormat } = load("@anthropic-ai/sdk/helpers/zod");
+const { z } = load("zod");
 
-const ask = { model: process.env.MODEL, messages: [{ role: "user", content: "grüß dich" }] };
+const client = new Anthropic();
+const messages = [{ role: "user", content: "grüß dich" }];
+const ask = (model) => ({ model, messages, max_tokens: 99 });
 const weather = {
   name: "weather",
   description: "The weather in a city",
   input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
 };
+const output_config = { format: zodOutputFormat(z.object({ answer: z.string() })) };
 
-const scenarios = {
-  async whole(client, result) {
-    const message = await client.messages.create({ ...ask, max_tokens: 99 });
+function takeCall(message, result) {
+  const { name, input } = message.content.find((block) => block.type === "tool_use");
+  Object.assign(result, { id: message.id, finish: message.stop_reason, tool: { name, input } });
+}
+
+function takeObject(message, result) {
+  Object.assign(result, { id: message.id, finish: message.stop_reason, object: message.parsed_output });
+}
+
+const operations = {
+  async whole(model, result) {
+    const message = await client.messages.create(ask(model));
     const text = message.content.map((block) => block.text).join("");
     Object.assign(result, { id: message.id, text, finish: message.stop_reason });
   },
 
-  // What was received before an error stays in the result.
-  async stream(client, result) {
-    for await (const event of await client.messages.create({ ...ask, max_tokens: 99, stream: true })) {
+  async stream(model, result) {
+    for await (const event of await client.messages.create({ ...ask(model), stream: true })) {
       if (event.type === "message_start") result.id = event.message.id;
       if (event.type === "content_block_delta") result.text += event.delta.text;
       if (event.type === "message_delta") result.finish = event.delta.stop_reason;
     }
   },
 
-  async helper(client, result) {
-    const events = client.messages.stream({ ...ask, max_tokens: 99 });
+  async helper(model, result) {
+    const events = client.messages.stream(ask(model));
     events.on("text", (text) => (result.text += text));
     const message = await events.finalMessage();
     Object.assign(result, { id: message.id, text: message.content[0].text, finish: message.stop_reason });
   },
 
-  async tools(client, result) {
-    const message = await client.messages.stream({ ...ask, max_tokens: 99, tools: [weather] }).finalMessage();
-    const { name, input } = message.content[0];
-    Object.assign(result, { finish: message.stop_reason, tool: { name, input } });
+  async tools(model, result) {
+    takeCall(await client.messages.stream({ ...ask(model), tools: [weather] }).finalMessage(), result);
   },
 
-  async count(client, result) {
-    result.count = (await client.messages.countTokens(ask)).input_tokens;
+  async tools_whole(model, result) {
+    takeCall(await client.messages.create({ ...ask(model), tools: [weather] }), result);
   },
 
-  async models(client, result) {
+  async parse(model, result) {
+    takeObject(await client.messages.parse({ ...ask(model), output_config }), result);
+  },
+
+  async parse_stream(model, result) {
+    takeObject(await client.messages.stream({ ...ask(model), output_config }).finalMessage(), result);
+  },
+
+  async count(model, result) {
+    result.count = (await client.messages.countTokens({ model, messages })).input_tokens;
+  },
+
+  async models(_, result) {
     result.models = [];
     for await (const listed of client.models.list()) result.models.push(listed.id);
   },
 };
 
-const result = { text: "", finish: null, error: null };
-try {
-  await scenarios[process.argv[2]](new Anthropic(), result);
-} catch (error) {
-  result.error = {
-    class: error?.constructor?.name ?? "unknown",
-    status: error?.status ?? null,
-    kind: error?.type ?? error?.error?.error?.type ?? null,
-    message: `${error} ${JSON.stringify(error?.error ?? null)}`,
-  };
-}
-console.log(JSON.stringify(result));
+await run(operations, (error) => ({
+  kind: error?.type ?? error?.error?.error?.type ?? null,
+  message: `${error} ${JSON.stringify(error?.error ?? null)}`,
+}));

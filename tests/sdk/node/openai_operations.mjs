@@ -1,21 +1,32 @@
 // What an application does with the official Node SDK beside chat, unchanged; the results as JSON.
-// Runs the operations that are named and says of each what came and what was raised.
+// The SDK takes OPENAI_BASE_URL and OPENAI_API_KEY from the environment.
 
-import { createRequire } from "node:module";
+import { load, run } from "./cases.mjs";
 
-// The SDK is installed beside the other test tools, not beside this file.
-const { default: OpenAI } = createRequire(`${process.env.SLUICE_TEST_TOOLS}/node/package.json`)("openai");
+const { default: OpenAI } = load("openai");
+const { zodResponsesFunction, zodTextFormat } = load("openai/helpers/zod");
+const { z } = load("zod");
 
-const model = process.env.MODEL;
+const client = new OpenAI();
+const tools = [zodResponsesFunction({ name: "weather", parameters: z.object({ city: z.string() }) })];
+const text = { format: zodTextFormat(z.object({ answer: z.string() }), "answer") };
+
+function takeCall(answer, result) {
+  const { name, arguments: sent } = answer.output.find((item) => item.type === "function_call");
+  Object.assign(result, { id: answer.id, finish: answer.status, tool: { name, input: JSON.parse(sent) } });
+}
+
+function takeObject(answer, result) {
+  Object.assign(result, { id: answer.id, finish: answer.status, object: answer.output_parsed });
+}
 
 const operations = {
-  async responses(client, result) {
+  async responses(model, result) {
     const answer = await client.responses.create({ model, input: "grüß dich" });
     Object.assign(result, { id: answer.id, text: answer.output_text, finish: answer.status });
   },
 
-  // What was received before an error stays in the result.
-  async responses_stream(client, result) {
+  async responses_stream(model, result) {
     for await (const event of await client.responses.create({ model, input: "grüß dich", stream: true })) {
       if (event.type === "response.output_text.delta") result.text += event.delta;
       if (event.type === "response.completed")
@@ -23,20 +34,36 @@ const operations = {
     }
   },
 
-  async responses_helper(client, result) {
+  async responses_helper(model, result) {
     const stream = client.responses.stream({ model, input: "grüß dich" });
     stream.on("response.output_text.delta", (event) => (result.text += event.delta));
     const answer = await stream.finalResponse();
     Object.assign(result, { id: answer.id, finish: answer.status });
   },
 
-  async completions(client, result) {
+  async responses_tools(model, result) {
+    takeCall(await client.responses.create({ model, input: "grüß dich", tools }), result);
+  },
+
+  async responses_tools_stream(model, result) {
+    takeCall(await client.responses.stream({ model, input: "grüß dich", tools }).finalResponse(), result);
+  },
+
+  async responses_parse(model, result) {
+    takeObject(await client.responses.parse({ model, input: "grüß dich", text }), result);
+  },
+
+  async responses_parse_stream(model, result) {
+    takeObject(await client.responses.stream({ model, input: "grüß dich", text }).finalResponse(), result);
+  },
+
+  async completions(model, result) {
     const answer = await client.completions.create({ model, prompt: "once" });
     const choice = answer.choices[0];
     Object.assign(result, { id: answer.id, text: choice.text, finish: choice.finish_reason });
   },
 
-  async completions_stream(client, result) {
+  async completions_stream(model, result) {
     for await (const chunk of await client.completions.create({ model, prompt: "once", stream: true })) {
       result.id = chunk.id;
       for (const choice of chunk.choices) {
@@ -46,22 +73,22 @@ const operations = {
     }
   },
 
-  async embeddings(client, result) {
+  async embeddings(model, result) {
     const answer = await client.embeddings.create({ model, input: ["grüß dich"], encoding_format: "float" });
     Object.assign(result, { text: answer.model, numbers: answer.data[0].embedding });
   },
 
-  async moderations(client, result) {
+  async moderations(model, result) {
     const answer = await client.moderations.create({ model, input: "grüß dich" });
     Object.assign(result, { id: answer.id, text: answer.model, flagged: answer.results[0].flagged });
   },
 
-  async images(client, result) {
+  async images(model, result) {
     const answer = await client.images.generate({ model, prompt: "a sluice" });
     result.text = answer.data[0].b64_json;
   },
 
-  async images_stream(client, result) {
+  async images_stream(model, result) {
     const asked = { model, prompt: "a sluice", stream: true, partial_images: 2 };
     for await (const event of await client.images.generate(asked)) {
       if (event.type === "image_generation.completed")
@@ -70,32 +97,17 @@ const operations = {
     }
   },
 
-  async previous_response(client) {
+  async previous_response(model) {
     await client.responses.create({ model, input: "and then?", previous_response_id: "resp_1" });
   },
 
-  async background(client) {
+  async background(model) {
     await client.responses.create({ model, input: "grüß dich", background: true });
   },
 
-  async retrieve(client) {
+  async retrieve(model) {
     await client.responses.retrieve("resp_1");
   },
 };
 
-const client = new OpenAI();
-const results = {};
-for (const name of process.argv[2].split(",")) {
-  const result = (results[name] = { text: "", finish: null, error: null });
-  try {
-    await operations[name](client, result);
-  } catch (error) {
-    result.error = {
-      class: error?.constructor?.name ?? "unknown",
-      status: error?.status ?? null,
-      code: error?.code ?? null,
-      message: String(error),
-    };
-  }
-}
-console.log(JSON.stringify(results));
+await run(operations, (error) => ({ code: error?.code ?? null }));

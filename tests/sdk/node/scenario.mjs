@@ -1,23 +1,36 @@
-// What an application does with the official Node SDK, unchanged: one scenario, its result as JSON.
-// The SDK takes OPENAI_BASE_URL and OPENAI_API_KEY from the environment; MODEL names the model.
+// What an application does with chat completions of the official Node SDK, unchanged; the results as JSON.
+// The SDK takes OPENAI_BASE_URL and OPENAI_API_KEY from the environment.
 
-import { createRequire } from "node:module";
+import { load, run } from "./cases.mjs";
 
-// The SDK is installed beside the other test tools, not beside this file.
-const { default: OpenAI } = createRequire(`${process.env.SLUICE_TEST_TOOLS}/node/package.json`)("openai");
+const { default: OpenAI } = load("openai");
+const { zodFunction, zodResponseFormat } = load("openai/helpers/zod");
+const { z } = load("zod");
 
+const client = new OpenAI();
 const messages = [{ role: "user", content: "grüß dich" }];
-const model = process.env.MODEL;
+const tools = [zodFunction({ name: "weather", parameters: z.object({ city: z.string() }) })];
+const response_format = zodResponseFormat(z.object({ answer: z.string() }), "answer");
 
-const scenarios = {
-  async whole(client, result) {
+function takeCall(answer, result) {
+  const { finish_reason, message } = answer.choices[0];
+  const { name, arguments: sent } = message.tool_calls[0].function;
+  Object.assign(result, { id: answer.id, finish: finish_reason, tool: { name, input: JSON.parse(sent) } });
+}
+
+function takeObject(answer, result) {
+  const { finish_reason, message } = answer.choices[0];
+  Object.assign(result, { id: answer.id, finish: finish_reason, object: message.parsed });
+}
+
+const operations = {
+  async whole(model, result) {
     const answer = await client.chat.completions.create({ model, messages });
     const choice = answer.choices[0];
     Object.assign(result, { id: answer.id, text: choice.message.content, finish: choice.finish_reason });
   },
 
-  // What was received before an error stays in the result.
-  async stream(client, result) {
+  async stream(model, result) {
     for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) {
       result.id = chunk.id;
       for (const choice of chunk.choices) {
@@ -27,21 +40,34 @@ const scenarios = {
     }
   },
 
-  async models(client, result) {
+  async helper(model, result) {
+    const events = client.chat.completions.stream({ model, messages });
+    events.on("content", (delta) => (result.text += delta));
+    const answer = await events.finalChatCompletion();
+    Object.assign(result, { id: answer.id, finish: answer.choices[0].finish_reason });
+  },
+
+  async tools(model, result) {
+    takeCall(await client.chat.completions.create({ model, messages, tools }), result);
+  },
+
+  async tools_stream(model, result) {
+    takeCall(await client.chat.completions.stream({ model, messages, tools }).finalChatCompletion(), result);
+  },
+
+  async parse(model, result) {
+    takeObject(await client.chat.completions.parse({ model, messages, response_format }), result);
+  },
+
+  async parse_stream(model, result) {
+    const events = client.chat.completions.stream({ model, messages, response_format });
+    takeObject(await events.finalChatCompletion(), result);
+  },
+
+  async models(_, result) {
     result.models = [];
     for await (const listed of client.models.list()) result.models.push(listed.id);
   },
 };
 
-const result = { text: "", finish: null, error: null };
-try {
-  await scenarios[process.argv[2]](new OpenAI(), result);
-} catch (error) {
-  result.error = {
-    class: error?.constructor?.name ?? "unknown",
-    status: error?.status ?? null,
-    code: error?.code ?? null,
-    message: String(error),
-  };
-}
-console.log(JSON.stringify(result));
+await run(operations, (error) => ({ code: error?.code ?? null }));

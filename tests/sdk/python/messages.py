@@ -1,15 +1,14 @@
-"""What an application does with the official Anthropic SDK for Python, unchanged: one scenario, its result as JSON.
+"""What an application does with the official Anthropic SDK for Python, unchanged; the results as JSON.
 
-The SDK takes ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY from the environment; MODEL names the model.
+The SDK takes ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY from the environment.
 """
 
-import json
-import os
-import sys
-
 import anthropic
+import cases
+import pydantic
 
-ASK = {"model": os.environ["MODEL"], "messages": [{"role": "user", "content": "grüß dich"}]}
+client = anthropic.Anthropic()
+ASK = {"messages": [{"role": "user", "content": "grüß dich"}]}
 WEATHER = {
     "name": "weather",
     "description": "The weather in a city",
@@ -17,15 +16,27 @@ WEATHER = {
 }
 
 
-def whole(client, result):
-    message = client.messages.create(**ASK, max_tokens=99)
+class Answer(pydantic.BaseModel):
+    answer: str
+
+
+def take_call(message, result):
+    call = next(block for block in message.content if block.type == "tool_use")
+    result.update(id=message.id, finish=message.stop_reason, tool={"name": call.name, "input": call.input})
+
+
+def take_object(message, result):
+    result.update(id=message.id, finish=message.stop_reason, object=message.parsed_output.model_dump())
+
+
+def whole(model, result):
+    message = client.messages.create(**ASK, model=model, max_tokens=99)
     text = "".join(block.text for block in message.content)
     result.update(id=message.id, text=text, finish=message.stop_reason)
 
 
-# What was received before an error stays in the result.
-def stream(client, result):
-    for event in client.messages.create(**ASK, max_tokens=99, stream=True):
+def stream(model, result):
+    for event in client.messages.create(**ASK, model=model, max_tokens=99, stream=True):
         match event.type:
             case "message_start":
                 result["id"] = event.message.id
@@ -35,44 +46,43 @@ def stream(client, result):
                 result["finish"] = event.delta.stop_reason
 
 
-def helper(client, result):
-    with client.messages.stream(**ASK, max_tokens=99) as events:
+def helper(model, result):
+    with client.messages.stream(**ASK, model=model, max_tokens=99) as events:
         for text in events.text_stream:
             result["text"] += text
         message = events.get_final_message()
     result.update(id=message.id, text=message.content[0].text, finish=message.stop_reason)
 
 
-def tools(client, result):
-    with client.messages.stream(**ASK, max_tokens=99, tools=[WEATHER]) as events:
-        message = events.get_final_message()
-    call = message.content[0]
-    result.update(finish=message.stop_reason, tool={"name": call.name, "input": call.input})
+def tools(model, result):
+    with client.messages.stream(**ASK, model=model, max_tokens=99, tools=[WEATHER]) as events:
+        take_call(events.get_final_message(), result)
 
 
-def count(client, result):
-    result["count"] = client.messages.count_tokens(**ASK).input_tokens
+def tools_whole(model, result):
+    take_call(client.messages.create(**ASK, model=model, max_tokens=99, tools=[WEATHER]), result)
 
 
-def models(client, result):
-    result["models"] = [model.id for model in client.models.list()]
+def parse(model, result):
+    take_object(client.messages.parse(**ASK, model=model, max_tokens=99, output_format=Answer), result)
 
 
-SCENARIOS = {f.__name__: f for f in (whole, stream, helper, tools, count, models)}
+def parse_stream(model, result):
+    with client.messages.stream(**ASK, model=model, max_tokens=99, output_format=Answer) as events:
+        take_object(events.get_final_message(), result)
 
 
-def main():
-    result = {"text": "", "finish": None, "error": None}
-    try:
-        SCENARIOS[sys.argv[1]](anthropic.Anthropic(), result)
-    except anthropic.AnthropicError as error:
-        result["error"] = {
-            "class": type(error).__name__,
-            "status": getattr(error, "status_code", None),
-            "kind": getattr(error, "type", None),
-            "message": str(error),
-        }
-    print(json.dumps(result))
+def count(model, result):
+    result["count"] = client.messages.count_tokens(**ASK, model=model).input_tokens
 
 
-main()
+def models(model, result):
+    result["models"] = [listed.id for listed in client.models.list()]
+
+
+def describe(error):
+    return {"status": getattr(error, "status_code", None), "kind": getattr(error, "type", None)}
+
+
+OPERATIONS = [whole, stream, helper, tools, tools_whole, parse, parse_stream, count, models]
+cases.run({operation.__name__: operation for operation in OPERATIONS}, describe)

@@ -6,12 +6,16 @@ mod gemini;
 mod media;
 mod messages;
 mod openai;
+#[cfg(test)]
+mod tests;
+mod wanted;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+pub use wanted::Wanted;
 
 pub(crate) use media::file;
 
@@ -41,6 +45,8 @@ pub enum Script {
     ErrorFirst,
     /// The same after a role-only chunk.
     ErrorAfterRole,
+    /// What comes first in a stream and proves nothing, then the connection closes; half of a whole answer.
+    CutFirst,
     /// A web page under a 200.
     Html,
     /// A 200 with nothing in it.
@@ -64,7 +70,7 @@ pub enum Script {
 
 impl Script {
     /// Every script that has a name without parameters, as `provider` and the demo take them.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 16] = [
         "healthy",
         "slow",
         "503",
@@ -74,6 +80,7 @@ impl Script {
         "hang",
         "error-first",
         "error-after-role",
+        "cut-first",
         "html",
         "empty",
         "cut",
@@ -96,6 +103,7 @@ impl fmt::Display for Script {
             Script::Hang => f.write_str("hang"),
             Script::ErrorFirst => f.write_str("error-first"),
             Script::ErrorAfterRole => f.write_str("error-after-role"),
+            Script::CutFirst => f.write_str("cut-first"),
             Script::Html => f.write_str("html"),
             Script::Empty => f.write_str("empty"),
             Script::Cut => f.write_str("cut"),
@@ -127,6 +135,7 @@ impl FromStr for Script {
             ("hang", None) => Script::Hang,
             ("error-first", None) => Script::ErrorFirst,
             ("error-after-role", None) => Script::ErrorAfterRole,
+            ("cut-first", None) => Script::CutFirst,
             ("html", None) => Script::Html,
             ("empty", None) => Script::Empty,
             ("cut", None) => Script::Cut,
@@ -143,15 +152,16 @@ impl FromStr for Script {
     }
 }
 
-/// The model that a call asks for and whether it wants a stream, from where its wire format says so.
-pub fn read_call(path: &str, body: &[u8]) -> (String, bool) {
-    if let Some((model, stream)) = gemini::read_path(path) {
-        return (model.to_owned(), stream);
-    }
+/// The model that a call asks for, whether it wants a stream, and of what; from where its wire format says so.
+pub fn read_call(path: &str, body: &[u8]) -> (String, bool, Wanted) {
     let fields = media::form(body).unwrap_or_else(|| serde_json::from_slice(body).unwrap_or_default());
+    let wanted = Wanted::of(&fields);
+    if let Some((model, stream)) = gemini::read_path(path) {
+        return (model.to_owned(), stream, wanted);
+    }
     let stream =
         fields["stream"].as_bool().unwrap_or(fields["stream"] == "true") || fields["stream_format"] == "sse";
-    (fields["model"].as_str().unwrap_or_default().to_owned(), stream)
+    (fields["model"].as_str().unwrap_or_default().to_owned(), stream, wanted)
 }
 
 /// What is known of a call when it is answered.
@@ -167,6 +177,8 @@ pub struct Asked {
     pub model: String,
     /// Whether a stream was asked for.
     pub stream: bool,
+    /// What a good answer is made of.
+    pub wanted: Wanted,
 }
 
 /// What the scripts send in one wire format.
@@ -291,9 +303,19 @@ impl Script {
             Script::Healthy => (WORDS, None),
             _ => (2, None),
         };
-        for word in 0..deltas {
+        if *self == Script::CutFirst {
+            steps.extend([Step::Wait(FLUSH), Step::Close]);
+            return steps;
+        }
+        if matches!(self, Script::Healthy | Script::Slow { .. })
+            && let Some(call) = wanted::call_frames(asked, &pieces(asked, deltas))
+        {
+            steps.extend(call.into_iter().map(send));
+            return steps;
+        }
+        for piece in pieces(asked, deltas) {
             steps.extend(pause.map(Step::Wait));
-            steps.push(send((wire.delta)(asked, &word_at(asked, word))));
+            steps.push(send((wire.delta)(asked, &piece)));
         }
         match self {
             Script::Healthy | Script::Slow { .. } => steps.push(send((wire.finish)(asked))),
@@ -306,14 +328,15 @@ impl Script {
     }
 
     fn whole_steps(&self, wire: &Wire, asked: &Asked) -> Vec<Step> {
-        let body = (wire.whole)(asked, &text(asked, WORDS));
+        let content = text(asked, WORDS);
+        let body = wanted::whole_call(asked, &content).unwrap_or_else(|| (wire.whole)(asked, &content));
         let half = body.slice(..body.len() / 2);
         match self {
             Script::Slow { deltas, every } => {
                 let body = (wire.whole)(asked, &text(asked, *deltas));
                 vec![Step::Wait(*every * *deltas), Step::Send(body)]
             }
-            Script::Cut => vec![Step::Send(half), Step::Wait(FLUSH), Step::Close],
+            Script::Cut | Script::CutFirst => vec![Step::Send(half), Step::Wait(FLUSH), Step::Close],
             Script::CutByReset => vec![Step::Send(half), Step::Wait(FLUSH), Step::Abort],
             Script::NoFinish => vec![Step::Send(half)],
             Script::Stall => vec![Step::Send(half), Step::Stall],
@@ -329,7 +352,17 @@ const JSON: &str = "application/json";
 
 /// The text of the good answer to a call: it names the provider and the call.
 pub fn text(asked: &Asked, words: u32) -> String {
-    (0..words).map(|word| word_at(asked, word)).collect()
+    pieces(asked, words).concat()
+}
+
+/// The same, piece by piece: in a member of an object where one was asked for.
+fn pieces(asked: &Asked, words: u32) -> Vec<String> {
+    let mut pieces: Vec<String> = (0..words).map(|word| word_at(asked, word)).collect();
+    if let (Some(member), Some(first)) = (asked.wanted.member(), pieces.first_mut()) {
+        *first = format!("{{\"{member}\": \"{first}");
+        pieces.push("\"}".to_owned());
+    }
+    pieces
 }
 
 /// The text of a healthy answer.
@@ -379,81 +412,4 @@ fn error(wire: &Wire, status: u16, retry_after: Option<u32>) -> Plan {
     let mut headers = vec![("content-type", JSON.to_owned()), ("x-should-retry", "true".to_owned())];
     headers.extend(retry_after.map(|after| ("retry-after", after.to_string())));
     Plan::Answer { status, headers, steps: vec![send((wire.error_body)(status))] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn asked(stream: bool) -> Asked {
-        asked_at("/v1/chat/completions", stream)
-    }
-
-    fn asked_at(path: &str, stream: bool) -> Asked {
-        Asked { provider: "p1".to_owned(), number: 7, path: path.to_owned(), model: "m".to_owned(), stream }
-    }
-
-    fn body(script: &Script, stream: bool) -> String {
-        let Plan::Answer { steps, .. } = script.plan(&asked(stream)) else { panic!("no answer") };
-        let sent = steps.iter().filter_map(|step| match step {
-            Step::Send(bytes) => Some(bytes.clone()),
-            _ => None,
-        });
-        String::from_utf8(sent.flatten().collect()).unwrap()
-    }
-
-    #[test]
-    fn every_name_is_a_script_and_comes_back() {
-        for name in Script::NAMES {
-            let script: Script = name.parse().unwrap();
-            assert_eq!(script.to_string().parse::<Script>().unwrap(), script);
-        }
-        assert_eq!("429:2".parse::<Script>().unwrap(), Script::RateLimited(Some(2)));
-        assert_eq!("500".parse::<Script>().unwrap(), Script::Status(500));
-        assert!("nonsense".parse::<Script>().is_err());
-    }
-
-    #[test]
-    fn a_healthy_answer_says_who_gave_it() {
-        let text = healthy_text(&asked(true));
-        assert!(text.starts_with("p1 answers call 7"));
-        let whole: serde_json::Value = serde_json::from_str(&body(&Script::Healthy, false)).unwrap();
-        assert_eq!(whole["choices"][0]["message"]["content"], text);
-        assert!(body(&Script::Healthy, true).ends_with("data: [DONE]\n\n"));
-    }
-
-    #[test]
-    fn the_path_decides_what_the_answer_looks_like() {
-        let sent = |path: &str, stream: bool| {
-            let Plan::Answer { steps, .. } = Script::Healthy.plan(&asked_at(path, stream)) else {
-                panic!("no answer")
-            };
-            let bytes = steps.into_iter().filter_map(|step| match step {
-                Step::Send(bytes) => Some(bytes),
-                _ => None,
-            });
-            String::from_utf8(bytes.flatten().collect()).unwrap()
-        };
-        let message: serde_json::Value = serde_json::from_str(&sent("/v1/messages", false)).unwrap();
-        assert_eq!(message["content"][0]["text"], healthy_text(&asked(true)));
-        assert_eq!(message["id"], answer_id("/v1/messages", "p1", 7));
-        let stream = sent("/v1/messages?beta=true", true);
-        assert!(
-            stream.starts_with(": welcome\n\nevent: message_start\ndata: {\"type\":\"message_start\""),
-            "{stream}"
-        );
-        assert!(stream.contains("event: message_stop\n") && !stream.contains("[DONE]"), "{stream}");
-        for data in stream.lines().filter_map(|line| line.strip_prefix("data: ")) {
-            serde_json::from_str::<serde_json::Value>(data).unwrap();
-        }
-        assert!(sent("/v1/messages/count_tokens", false).contains("input_tokens"));
-    }
-
-    #[test]
-    fn what_breaks_off_has_no_end() {
-        for script in [Script::Cut, Script::CutByReset, Script::NoFinish, Script::Stall] {
-            assert!(!body(&script, true).contains("[DONE]"), "{script}");
-            assert!(serde_json::from_str::<serde_json::Value>(&body(&script, false)).is_err(), "{script}");
-        }
-    }
 }

@@ -78,9 +78,14 @@ fn delta(asked: &Asked, text: &str) -> String {
 }
 
 fn finish(asked: &Asked) -> String {
+    last_frame(asked, "{\"text\": \"\"}")
+}
+
+/// The last frame, with this part in it.
+pub(super) fn last_frame(asked: &Asked, part: &str) -> String {
     let usage =
         "\"usageMetadata\": {\"promptTokenCount\": 3,\"candidatesTokenCount\": 6,\"totalTokenCount\": 9}";
-    let content = "\"content\": {\"parts\": [{\"text\": \"\"}],\"role\": \"model\"}";
+    let content = format!("\"content\": {{\"parts\": [{part}],\"role\": \"model\"}}");
     frame(asked, &format!("\"candidates\": [{{{content},\"finishReason\": \"STOP\",\"index\": 0}}],{usage}"))
 }
 

@@ -36,7 +36,7 @@ fn error_body(status: u16) -> String {
 
 /// An event with spaces and an unknown field in it, so that a gateway that writes it anew is noticed. Real ones pad
 /// their JSON with blanks too.
-fn event(asked: &Asked, kind: &str, rest: &str) -> String {
+pub(super) fn event(asked: &Asked, kind: &str, rest: &str) -> String {
     format!(
         "event: {kind}\ndata: {{\"type\":\"{kind}\",  \"x_served_by\":\"{}\"{rest}     }}\n\n",
         asked.provider

@@ -97,11 +97,11 @@ pub(super) const RERANK: Wire = Wire {
     ..chat::WIRE
 };
 
-fn message(status: &str, content: Value) -> Value {
+pub(super) fn message(status: &str, content: Value) -> Value {
     json!({"type": "message", "id": "msg_1", "status": status, "role": "assistant", "content": content})
 }
 
-fn part(text: &str) -> Value {
+pub(super) fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
@@ -126,7 +126,7 @@ pub(super) fn pretty(answer: &Value) -> Bytes {
     format!("{answer:#}\n").into()
 }
 
-fn response(asked: &Asked, status: &str, output: Value) -> Value {
+pub(super) fn response(asked: &Asked, status: &str, output: Value) -> Value {
     json!({
         "id": answer_id(&asked.path, &asked.provider, asked.number),
         "object": "response", "created_at": 1_700_000_000, "status": status, "error": null,
