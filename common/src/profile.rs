@@ -10,7 +10,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::class::FailureClass;
+use crate::class::{Effect, FailureClass};
 use crate::dialect::Dialect;
 
 pub use table::PROFILES;
@@ -160,7 +160,24 @@ impl Override {
                 .code
                 .as_deref()
                 .is_none_or(|code| names.into_iter().any(|name| name.eq_ignore_ascii_case(code)))
-            && self.message.as_deref().is_none_or(|part| contains(message, part))
+            && self.message.as_deref().is_none_or(|part| {
+                if self.takes_out() { contains(&unquoted(message), part) } else { contains(message, part) }
+            })
+    }
+
+    /// Whether its class stands for more than the request that met it. Of a message it then sees what stands before
+    /// anything quoted: upstreams repeat there what callers wrote, and no caller may take a channel from all others.
+    pub fn takes_out(&self) -> bool {
+        matches!(
+            self.class.consequence().effect,
+            Effect::SuspendCredential | Effect::SuspendChannel | Effect::SuspendRoute
+        )
+    }
+
+    /// Whether there can be an error that it matches.
+    pub fn can_match(&self) -> bool {
+        let is_whole = |part: &str| unquoted(part).len() == part.to_lowercase().len();
+        !self.takes_out() || self.message.as_deref().is_none_or(is_whole)
     }
 
     /// Whether it matches whatever the other one matches, so that the other is never asked behind it.
@@ -173,8 +190,21 @@ impl Override {
             .message
             .as_deref()
             .is_none_or(|part| other.message.as_deref().is_some_and(|narrower| contains(narrower, part)));
-        is_status && is_code && is_message
+        // One that looks at less of the message leaves something to one that looks at all of it.
+        let is_seen = self.message.is_none() || !self.takes_out() || other.takes_out();
+        is_status && is_code && is_message && is_seen
     }
+}
+
+/// The part of a message, in lower case, that comes before anything quoted or nested.
+pub fn unquoted(message: &str) -> String {
+    let mut previous = ' ';
+    let end = message.find(|c: char| {
+        let is_apostrophe = c == '\'' && previous.is_alphanumeric();
+        previous = c;
+        matches!(c, '"' | '`' | '{' | '[' | '<' | ':' | '“' | '‘' | '\'') && !is_apostrophe
+    });
+    message.get(..end.unwrap_or(message.len())).unwrap_or_default().to_lowercase()
 }
 
 fn contains(text: &str, part: &str) -> bool {

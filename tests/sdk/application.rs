@@ -106,9 +106,18 @@ impl Stage {
 
     /// The same where an attempt has so long until its response headers: uploads take their time.
     pub async fn waiting(language: Language, api: Api, headers: &str) -> anyhow::Result<Self> {
+        Stage::with(language, api, |providers| catalog(api, providers, headers)).await
+    }
+
+    /// The same with another catalog.
+    pub async fn with(
+        language: Language,
+        api: Api,
+        catalog: impl FnOnce(&[Provider; 3]) -> Document,
+    ) -> anyhow::Result<Self> {
         let providers =
             [Provider::start("p1").await?, Provider::start("p2").await?, Provider::start("p3").await?];
-        let fleet = Fleet::with_catalog(1, &catalog(api, &providers, headers)).await?;
+        let fleet = Fleet::with_catalog(1, &catalog(&providers)).await?;
         Ok(Stage { fleet, providers, language, api })
     }
 

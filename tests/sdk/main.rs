@@ -4,6 +4,7 @@
 //! ours, but for `mock` and `inference`.
 
 mod application;
+mod azure;
 mod foreign;
 mod gemini;
 // Its server comes as a wheel for this platform alone.

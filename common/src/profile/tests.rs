@@ -59,6 +59,23 @@ fn a_rule_matches_what_has_all_that_it_gives() {
 }
 
 #[test]
+fn what_a_caller_wrote_never_takes_a_channel_out() {
+    let echo = "invalid value \"no credit\": no credit";
+    let said =
+        |class, message| Override { class, ..rule(None, None, Some("no credit")) }.matches(None, [], message);
+    for class in Override::CLASSES {
+        let takes_out =
+            matches!(class, FailureClass::Credential | FailureClass::Balance | FailureClass::Misconfigured);
+        assert_eq!(said(class, echo), !takes_out, "{class}");
+        assert!(said(class, "No credit: \"x\""), "{class}");
+    }
+    assert!(!rule(None, None, Some("a: b")).can_match() && rule(None, None, Some("don't b")).can_match());
+    let overloaded = Override { class: FailureClass::Overloaded, ..rule(None, None, Some("credit")) };
+    let suspends = rule(None, None, Some("credit"));
+    assert!(!suspends.covers(&overloaded) && overloaded.covers(&suspends) && suspends.covers(&suspends));
+}
+
+#[test]
 fn a_rule_covers_what_is_narrower() {
     let (all, one) =
         (rule(Some(429), None, None), rule(Some(429), Some("insufficient_quota"), Some("quota exceeded")));
@@ -84,15 +101,16 @@ fn ways_and_rules_are_said_in_words() {
 
 fn rules() -> impl Strategy<Value = Override> {
     let text = |pattern: &'static str| prop::option::of(pattern.prop_map(Cow::Owned));
-    (prop::option::of(400..402u16), text("[ab]{1,2}"), text("[abB]{1,3}"))
-        .prop_map(|(status, code, message)| Override { status, code, message, class: FailureClass::Balance })
+    let class = prop::sample::select(vec![FailureClass::Balance, FailureClass::Overloaded]);
+    (prop::option::of(400..402u16), text("[ab]{1,2}"), text("[abB:]{1,3}"), class)
+        .prop_map(|(status, code, message, class)| Override { status, code, message, class })
 }
 
 proptest! {
     #[test]
     fn a_rule_behind_one_that_covers_it_is_never_the_first_that_matches(
         first in rules(), second in rules(), status in prop::option::of(400..402u16), name in "[ab]{1,2}",
-        message in "[aAbB]{0,5}",
+        message in "[aAbB:\"]{0,6}",
     ) {
         let matches = |rule: &Override| rule.matches(status, [name.as_str()], &message);
         prop_assert!(!first.covers(&second) || !matches(&second) || matches(&first), "{first} before {second}");

@@ -79,4 +79,19 @@ mod tests {
             assert!(Template::parse(text).is_err(), "{text}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn what_the_catalog_takes_for_a_path_is_one_here(text in "(/|\\{operation\\})[a-z/{}%2.~:@-]{0,8}(\\{model\\}|\\{operation\\})?") {
+            let document = format!(
+                "[channels.a]\ndialects = [\"openai-chat\"]\nbase_url = \"https://a\"\npath = {text:?}\n\
+                 [models.m]\nroutes = [{{ channel = \"a\", cost.order = 1 }}]\n"
+            );
+            if let Ok(checked) = common::catalog::parse(document.as_bytes()) {
+                for path in &checked.catalog.compile(1).channels[0].paths {
+                    proptest::prop_assert!(Template::parse(&path.template).is_ok(), "{}", path.template);
+                }
+            }
+        }
+    }
 }

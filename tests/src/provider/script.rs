@@ -1,6 +1,7 @@
 //! What a simulated provider does with a call: the scripts, their names, and the bytes that each
 //! one sends. Pure: `provider` carries the plan out. What a wire format looks like is in the file of its name.
 
+mod azure;
 mod chat;
 mod gemini;
 mod media;
@@ -161,7 +162,8 @@ pub fn read_call(path: &str, body: &[u8]) -> (String, bool, Wanted) {
     }
     let stream =
         fields["stream"].as_bool().unwrap_or(fields["stream"] == "true") || fields["stream_format"] == "sse";
-    (fields["model"].as_str().unwrap_or_default().to_owned(), stream, wanted)
+    let named = azure::deployment(path).map(|(deployment, _)| deployment);
+    (named.or_else(|| fields["model"].as_str()).unwrap_or_default().to_owned(), stream, wanted)
 }
 
 /// What is known of a call when it is answered.
@@ -209,6 +211,7 @@ impl Wire {
             }
             path if gemini::read_path(path).is_some() => &gemini::WIRE,
             path if path.ends_with("/messages") => &messages::WIRE,
+            path if path.ends_with("/chat/completions") && azure::is_azures(path) => &azure::WIRE,
             path if path.ends_with("/chat/completions") => &chat::WIRE,
             path if path.ends_with("/completions") => &openai::COMPLETIONS,
             path if path.ends_with("/responses") => &openai::RESPONSES,
@@ -266,6 +269,9 @@ impl Script {
     /// The answer to a call.
     pub fn plan(&self, asked: &Asked) -> Plan {
         let wire = Wire::of(&asked.path);
+        if let Some(refusal) = azure::refusal(&asked.path) {
+            return refusal;
+        }
         match self {
             Script::Refuse | Script::Reset => Plan::Reset,
             Script::Hang => Plan::Hang,

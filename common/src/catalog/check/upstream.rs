@@ -7,7 +7,7 @@ use crate::catalog::field;
 use crate::catalog::keys::{AUTH, OVERRIDE};
 use crate::catalog::read::{Value, path_to};
 use crate::catalog::site::{Place, Report, Site, Table};
-use crate::class::{Effect, FailureClass};
+use crate::class::FailureClass;
 use crate::dialect::Dialect;
 use crate::profile::{Auth, Limits, Override, PROFILES, Profile};
 
@@ -170,10 +170,10 @@ pub(super) fn overrides(channel: &Table<'_>, report: &mut Report) -> Vec<Overrid
             let first: usize = indices[first];
             report
                 .warn(&site.place, format!("is never reached: overrides[{first}] takes all that it matches"));
-        } else if rule.status.is_none() && rule.code.is_none() && takes_out(rule.class) {
+        } else if !rule.can_match() {
             let message = format!(
-                "a message alone makes the class {}, which takes out more than this request; upstreams repeat what callers \
-                 wrote, so give a status or a code too",
+                "never matches: for {}, which takes out more than this request, a message counts up to the first quote, \
+                 bracket or colon, because what callers wrote stands behind it",
                 rule.class
             );
             report.warn(&site.place, message);
@@ -182,14 +182,6 @@ pub(super) fn overrides(channel: &Table<'_>, report: &mut Report) -> Vec<Overrid
         rules.push(rule);
     }
     rules
-}
-
-/// Whether a class stands for more than the request that met it.
-fn takes_out(class: FailureClass) -> bool {
-    matches!(
-        class.consequence().effect,
-        Effect::SuspendCredential | Effect::SuspendChannel | Effect::SuspendRoute
-    )
 }
 
 fn rule(site: &Site<'_>, report: &mut Report) -> Option<Override> {
@@ -266,7 +258,10 @@ pub(super) fn together(table: &Table<'_>, channel: &super::Channel, report: &mut
     }
     let Some(profile) = channel.profile else { return };
     let name = profile.name;
-    if let Some(end) = profile.appended.iter().find(|end| channel.base_url.ends_with(**end)) {
+    let is_appended =
+        |dialect: &Dialect| !channel.paths.contains_key(dialect) && profile.path(*dialect).is_some();
+    let end = profile.appended.iter().find(|end| channel.base_url.ends_with(**end));
+    if let Some(end) = end.filter(|_| channel.dialects.iter().any(is_appended)) {
         let message =
             format!("ends in {end}, which the profile \"{name}\" appends by itself: {}", profile.base_url);
         report.warn(&key("base_url"), message);

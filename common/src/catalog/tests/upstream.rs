@@ -185,9 +185,9 @@ fn what_is_probably_not_meant_is_warned_about() {
             "overrides[1]: is never reached: overrides[0] takes all that it matches (line 4)",
         ),
         (
-            chat("overrides = [{ message = \"no credit\", class = \"balance\" }]"),
-            "overrides[0]: a message alone makes the class balance, which takes out more than this request; upstreams \
-             repeat what callers wrote, so give a status or a code too (line 4)",
+            chat("overrides = [{ message = \"quota: no credit\", class = \"balance\" }]"),
+            "overrides[0]: never matches: for balance, which takes out more than this request, a message counts up to the first \
+             quote, bracket or colon, because what callers wrote stands behind it (line 4)",
         ),
     ];
     for (document, expected) in table {
@@ -196,10 +196,14 @@ fn what_is_probably_not_meant_is_warned_about() {
     for text in [
         "auth = \"none\"",
         "limits = \"channel\"",
-        "overrides = [{ message = \"busy\", class = \"overloaded\" }, { message = \"down\", code = 7, class = \"balance\" }]",
+        "overrides = [{ message = \"busy: now\", class = \"overloaded\" }, { message = \"down\", code = 7, class = \"balance\" }]",
     ] {
         assert_eq!(warnings(&chat(text)), Vec::<String>::new(), "{text}");
     }
+    // Right where nothing is appended.
+    let deepseek = |dialect| document(dialect, "https://api.deepseek.com/v1", "profile = \"deepseek\"");
+    assert_eq!(warnings(&deepseek("\"openai-chat\"")), Vec::<String>::new());
+    assert!(warnings(&deepseek("\"anthropic-messages\""))[0].contains("ends in /v1"));
     let text = "profile = \"azure-openai\"\nquery.api-version = \"2025-04-01-preview\"";
     assert_eq!(warnings(&document("\"openai-responses\"", azure, text)), Vec::<String>::new());
 }

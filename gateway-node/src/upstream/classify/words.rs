@@ -5,6 +5,7 @@
 //! that is quoted.
 
 use common::class::FailureClass as F;
+pub(crate) use common::profile::unquoted;
 
 use crate::fault::Reason;
 
@@ -186,17 +187,6 @@ pub(super) fn phrase(message: &str) -> Option<(F, Reason)> {
         () if is_about_policy(message) => (F::BadRequest, Reason::ContentPolicy),
         () => return None,
     })
-}
-
-/// The part of a message, in lower case, that comes before anything quoted or nested.
-pub(crate) fn unquoted(message: &str) -> String {
-    let mut previous = ' ';
-    let end = message.find(|c: char| {
-        let is_apostrophe = c == '\'' && previous.is_alphanumeric();
-        previous = c;
-        matches!(c, '"' | '`' | '{' | '[' | '<' | ':' | '“' | '‘' | '\'') && !is_apostrophe
-    });
-    message.get(..end.unwrap_or(message.len())).unwrap_or_default().to_lowercase()
 }
 
 /// Takes what [`unquoted`] gives.
