@@ -10,6 +10,7 @@ const FILES: &[&str] = &[
     "sluice/admin/v1/keys.proto",
     "sluice/admin/v1/nodes.proto",
     "sluice/admin/v1/status.proto",
+    "sluice/fleet/v1/bindings.proto",
     "sluice/fleet/v1/report.proto",
     "sluice/fleet/v1/snapshot.proto",
     "sluice/fleet/v1/sync.proto",

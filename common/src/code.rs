@@ -38,6 +38,12 @@ codes! {
     /// The catalog has no such model for this dialect.
     ModelNotFound = "model_not_found", 404, "invalid_request_error",
         "the model does not exist or is not served in this API";
+    /// What a request continues was not made with this key, or nobody knows it any more.
+    PreviousResponseNotFound = "previous_response_not_found", 400, "invalid_request_error",
+        "there is no such previous response, or it was not made with this key";
+    /// Whether there is such an id cannot be found out at the moment.
+    BindingUnavailable = "binding_unavailable", 503, "server_error",
+        "which channel made this id cannot be found out at the moment";
     /// A path or method that no dialect has.
     NotFound = "not_found", 404, "invalid_request_error", "there is no such path";
     /// The path exists, the method does not.

@@ -1,4 +1,4 @@
-//! Names that must not be mixed up: of models, channels, nodes and boots. Cheap to clone.
+//! Names that must not be mixed up: of models, channels, nodes, boots and keys. Cheap to clone.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -42,4 +42,6 @@ names! {
     NodeId;
     /// One run of a node's process.
     BootId;
+    /// A client key, which is not the key itself; empty for a caller without one.
+    KeyId;
 }

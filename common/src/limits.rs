@@ -86,6 +86,24 @@ pub const WINDOW_LENGTH: Duration = Duration::from_secs(10);
 /// Unsent windows are merged inside one bucket of this length.
 pub const WINDOW_BUCKET: Duration = Duration::from_secs(5 * 60);
 
+/// Things with an id that a node remembers the channel of; the control plane keeps those that it forgets.
+pub const BINDINGS_MAX: usize = 100_000;
+/// What a channel made is found again for as long: responses are stored for 30 days.
+pub const BINDING_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Longest id that is bound.
+pub const BINDING_ID_BYTES_MAX: usize = 512;
+/// Bindings in one report.
+pub const BINDINGS_IN_REPORT_MAX: usize = 1_000;
+/// A call by id that this node does not know waits at most this long for the control plane.
+pub const BINDING_LOOKUP: Duration = Duration::from_secs(2);
+/// Calls by id that wait for the control plane at the same time; a flood of made-up ids must not become one there.
+pub const BINDING_LOOKUPS_MAX: usize = 256;
+/// The control plane waits this long for an id that it does not know: another node may be about to report it.
+pub const BINDING_WAIT: Duration = Duration::from_millis(500);
+/// A node that was lost so recently may come back with bindings of its own; until then it is not said that there
+/// is no such id.
+pub const BINDING_DOUBT: Duration = Duration::from_secs(5 * 60);
+
 /// Heartbeats on the stream, both ways.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A peer that was silent this long is gone.

@@ -1,7 +1,8 @@
-//! What nodes speak to: the stream over which they learn what to serve, and the call by which their
-//! counters come home.
+//! What nodes speak to: the stream over which they learn what to serve, and the calls by which their counters and
+//! bindings come home and bindings are found.
 
 mod admit;
+mod bindings;
 mod report;
 mod session;
 mod stream;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use common::limits::STREAMS_PER_SECOND;
 use common::pb::fleet as pb;
 use common::tasks::Tasks;
+use pb::fleet_bindings_server::FleetBindings;
 use pb::fleet_report_server::FleetReport;
 use pb::fleet_sync_server::FleetSync;
 use tokio::sync::mpsc;
@@ -25,7 +27,7 @@ use admit::Admission;
 use session::Greeting;
 use stream::{Stream, Subscription};
 
-/// `FleetSync` and `FleetReport`.
+/// `FleetSync`, `FleetReport` and `FleetBindings`.
 #[derive(Clone)]
 pub struct Fleet {
     plane: Arc<Plane>,
@@ -80,5 +82,24 @@ impl FleetReport for Fleet {
     ) -> Result<Response<pb::ReportResponse>, Status> {
         let claimed_through = report::report(&self.plane, request.into_inner()).await.map_err(status::of)?;
         Ok(Response::new(pb::ReportResponse { claimed_through }))
+    }
+}
+
+#[tonic::async_trait]
+impl FleetBindings for Fleet {
+    async fn report_bindings(
+        &self,
+        request: Request<pb::ReportBindingsRequest>,
+    ) -> Result<Response<pb::ReportBindingsResponse>, Status> {
+        bindings::report(&self.plane, request.into_inner()).await.map_err(status::of)?;
+        Ok(Response::new(pb::ReportBindingsResponse {}))
+    }
+
+    async fn find_binding(
+        &self,
+        request: Request<pb::FindBindingRequest>,
+    ) -> Result<Response<pb::FindBindingResponse>, Status> {
+        let found = bindings::find(&self.plane, request.into_inner()).await;
+        Ok(Response::new(found.map_err(status::of)?))
     }
 }

@@ -47,10 +47,11 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, token: Token) -> Resul
 pub fn fleet(fleet: Fleet, health: &HealthReporter, token: Token) -> Router {
     let sync = fleet_pb::fleet_sync_server::FleetSyncServer::new(fleet.clone())
         .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
-    let report = fleet_pb::fleet_report_server::FleetReportServer::new(fleet)
+    let report = fleet_pb::fleet_report_server::FleetReportServer::new(fleet.clone())
         .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
+    let bindings = fleet_pb::fleet_bindings_server::FleetBindingsServer::new(fleet);
     let mut routes = Routes::builder();
-    routes.add_service(sync).add_service(report).add_service(health_service(health));
+    routes.add_service(sync).add_service(report).add_service(bindings).add_service(health_service(health));
     guarded(routes, token)
 }
 
@@ -74,6 +75,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.StatusService",
         "sluice.fleet.v1.FleetSync",
         "sluice.fleet.v1.FleetReport",
+        "sluice.fleet.v1.FleetBindings",
     ] {
         health.set_service_status(service, status).await;
     }

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::limits::BINDING_AGE_MAX;
 use common::tasks::Tasks;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -110,6 +111,7 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.roll_up(before(BY_HOUR_AFTER), HOUR_MS).await?;
     plane.store.forget(before(COUNTERS_KEPT)).await?;
     plane.store.forget_boots(before(BOOTS_KEPT)).await?;
+    plane.store.forget_bindings(before(BINDING_AGE_MAX)).await?;
     plane.store.forget_nodes(before(NODES_KEPT)).await?;
     plane.nodes.forget(before(NODES_KEPT));
     Ok(())

@@ -109,6 +109,8 @@ pub struct Metrics {
     windows: Family<ResultLabel, Counter>,
     audit_mismatch: Counter,
     window_gaps: Counter,
+    bindings: Counter,
+    binding_lookups: Family<ResultLabel, Counter>,
     job_success: Family<JobLabel, Gauge>,
     job_failures: Family<JobLabel, Counter>,
 }
@@ -134,6 +136,8 @@ impl Metrics {
             windows: Family::default(),
             audit_mismatch: Counter::default(),
             window_gaps: Counter::default(),
+            bindings: Counter::default(),
+            binding_lookups: Family::default(),
             job_success: Family::default(),
             job_failures: Family::default(),
         };
@@ -162,6 +166,16 @@ impl Metrics {
             "sluice_window_gaps",
             "Windows accepted after others that nodes know to be counted and this database does not have",
             m.window_gaps.clone(),
+        );
+        registry.register(
+            "sluice_bindings_reported",
+            "Bindings that nodes reported, each as often as it came",
+            m.bindings.clone(),
+        );
+        registry.register(
+            "sluice_binding_lookups",
+            "Bindings that nodes asked for",
+            m.binding_lookups.clone(),
         );
         registry.register(
             "sluice_job_last_success_timestamp_seconds",
@@ -201,6 +215,16 @@ impl Metrics {
     /// A window was accepted after a gap.
     pub fn window_gap(&self) {
         self.window_gaps.inc();
+    }
+
+    /// Bindings were kept.
+    pub fn bindings_kept(&self, count: usize) {
+        self.bindings.inc_by(count as u64);
+    }
+
+    /// A node asked for a binding.
+    pub fn binding_lookup(&self, result: &'static str) {
+        self.binding_lookups.get_or_create(&ResultLabel { result }).inc();
     }
 
     /// A periodic job succeeded.

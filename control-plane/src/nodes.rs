@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use common::clock::Clock;
 use common::limits::HEARTBEAT_LOST;
@@ -164,6 +165,17 @@ impl Nodes {
     pub fn count(&self) -> (usize, usize) {
         let nodes = self.lock();
         (nodes.values().filter(|entry| entry.stream.is_some()).count(), nodes.len())
+    }
+
+    /// Whether some node may hold what it has not reported: one that was lost within `doubt`, and, shortly after a
+    /// start, within `arrival`, any that has not come back yet.
+    pub fn may_have_unreported(&self, doubt: Duration, arrival: Duration) -> bool {
+        let now = self.clock.now_ms();
+        let within = |at_ms: u64, time: Duration| now.saturating_sub(at_ms) < time.as_millis() as u64;
+        let has_just_started = within(self.started_at_ms, arrival);
+        let nodes = self.lock();
+        let mut away = nodes.values().filter(|entry| entry.stream.is_none() && !entry.facts.drained);
+        away.any(|entry| has_just_started || within(entry.last_seen_at_ms, doubt))
     }
 
     /// For each channel with an open breaker, the connected nodes on which it is open, by id.

@@ -12,11 +12,14 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use rows::{Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
+use rows::{Binding, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001_catalog.sql"), include_str!("../migrations/0002_fleet.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_catalog.sql"),
+    include_str!("../migrations/0002_fleet.sql"),
+    include_str!("../migrations/0003_bindings.sql"),
+];
 
 /// Counters are kept by ten seconds first.
 const BUCKET_MS: u64 = common::limits::WINDOW_LENGTH.as_millis() as u64;
@@ -239,6 +242,28 @@ impl Store {
     /// Removes nodes that were last heard of before `before_ms`.
     pub async fn forget_nodes(&self, before_ms: u64) -> Result<(), StoreError> {
         Ok(work!(self.write, nodes::forget(before_ms))?)
+    }
+
+    /// Keeps which channel made what, all of it or none. Each name stands once; an older making of a name changes
+    /// nothing.
+    pub async fn keep_bindings(&self, bindings: &[Binding]) -> Result<(), StoreError> {
+        call!(self.write, bindings::keep(bindings));
+        Ok(())
+    }
+
+    /// Which channel made what a key calls by this id.
+    pub async fn binding(
+        &self,
+        dialect: &str,
+        id: &str,
+        key_id: &str,
+    ) -> Result<Option<Binding>, StoreError> {
+        Ok(call!(self.read, bindings::find(dialect, id, key_id)))
+    }
+
+    /// Removes bindings of what was made before `before_ms`.
+    pub async fn forget_bindings(&self, before_ms: u64) -> Result<(), StoreError> {
+        Ok(work!(self.write, bindings::forget(before_ms))?)
     }
 
     /// Prepares every statement, to see that the database in use takes them all.

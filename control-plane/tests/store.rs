@@ -9,6 +9,8 @@
     reason = "a test ends so"
 )]
 
+#[path = "store/bindings.rs"]
+mod bindings;
 #[path = "store/cases.rs"]
 mod cases;
 #[path = "../../tests/src/database.rs"]
@@ -90,6 +92,10 @@ suite! {
     cases::each_change_of_the_keys_moves_their_version_by_one,
     cases::a_key_is_revoked_once_and_an_unknown_one_is_none,
     cases::nodes_are_kept_and_a_late_writer_does_not_take_them_back,
+    bindings::a_binding_is_found_by_its_whole_name_as_it_was_reported,
+    bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
+    bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,
+    bindings::old_bindings_are_forgotten_and_younger_ones_stay,
     windows::a_window_counts_once_and_its_reply_may_be_lost,
     windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
     windows::fr_041_boots_are_told_apart_by_their_id_alone,

@@ -4,6 +4,7 @@
 pub mod accept;
 mod answer;
 pub mod auth;
+mod bound;
 mod handle;
 mod ingress;
 mod models;
@@ -22,6 +23,7 @@ use common::code::Code;
 use common::limits::{GATE_HELD_BYTES_TOTAL_MAX, REQUEST_BYTES_TOTAL_MAX};
 use common::window::RequestOutcome;
 
+use crate::bindings::{Bindings, Lookup};
 use crate::budget::Budget;
 use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
@@ -47,10 +49,13 @@ pub struct Gateway {
     pub keys: ArcSwap<Keys>,
     /// Where endings are counted.
     pub observer: Observer,
+    /// Which channel made what.
+    pub bindings: Bindings,
     /// Metric families.
     pub metrics: Metrics,
     /// Connections to upstreams.
     pub connections: Connections,
+    lookup: Lookup,
     settings: Settings,
     clock: Clock,
     /// What request bodies hold.
@@ -62,10 +67,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A data plane without a table.
+    /// A data plane without a table. `lookup` finds what other nodes have bound.
     pub fn new(
         settings: Settings,
         observer: Observer,
+        (bindings, lookup): (Bindings, Lookup),
         metrics: Metrics,
         connections: Connections,
         clock: Clock,
@@ -74,8 +80,10 @@ impl Gateway {
             tables: Tables::new(),
             keys: ArcSwap::from_pointee(Keys::none()),
             observer,
+            bindings,
             metrics,
             connections,
+            lookup,
             settings,
             clock,
             bodies: Budget::new(REQUEST_BYTES_TOTAL_MAX),
@@ -123,7 +131,9 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> 
         Asked::GoogleModel(name) => models::googles_one(&gateway, &table, &request, &head, &name),
         Asked::OtherMethod(takes) => {
             let mut answer = refuse(&head, open, request, Code::MethodNotAllowed, None).await;
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(takes));
+            answer
+                .headers_mut()
+                .extend(HeaderValue::from_str(&takes).ok().map(|takes| (header::ALLOW, takes)));
             return answer;
         }
         Asked::Nothing => Err(Code::NotFound),

@@ -6,7 +6,8 @@
 //! | which path asks for what, of which dialect | [`operation`]; what of the query goes up: [`query`]; names in both: [`percent`] |
 //! | which model, and is it a stream | [`scan`] (JSON), [`multipart`] (forms), [`gemini::body`]; another name in its place: [`splice`] |
 //! | where does an event of a stream end | [`sse`], or [`elements`] of one JSON array |
-//! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`openai_audio`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`] |
+//! | what does an event or a whole answer mean | the [`Rules`] of [`openai_chat`] (and [`openai_completions`]), [`openai_responses`], [`openai_images`], [`openai_audio`], [`anthropic_messages`], [`gemini`]; of what is one document: [`json_answer`]; of what has an id: [`named`] |
+//! | which id does an answer give to what it made | [`made`] |
 //! | what does an error say | [`parts`], found by [`openai_error`]; what follows from it: `upstream::classify` |
 //! | what did an answer use | [`usage`]; asked for in a stream: [`ask_usage`] |
 //! | how is JSON read without a tree | `fields`, `json` |
@@ -18,7 +19,9 @@ mod fields;
 pub mod gemini;
 pub(crate) mod json;
 pub mod json_answer;
+pub mod made;
 pub mod multipart;
+pub mod named;
 pub mod openai_audio;
 pub mod openai_chat;
 pub mod openai_completions;

@@ -19,6 +19,8 @@ pub struct Fault {
     pub status: Option<u16>,
     /// How long the upstream asks us to stay away, as it said it.
     pub retry_after: Option<Duration>,
+    /// It is certain that the upstream did not take the request on, so that it may be sent elsewhere whatever it asks for.
+    pub is_untaken: bool,
     /// The upstream's own words, without secrets. Shown to callers for `bad_request` alone.
     pub detail: Option<Detail>,
     /// What a channel's own rules are held against; none where the upstream said nothing.
@@ -77,7 +79,15 @@ impl Reason {
 impl Fault {
     /// A fault of which nothing but its class is known.
     pub fn of(class: FailureClass) -> Self {
-        Fault { class, reason: Reason::Plain, status: None, retry_after: None, detail: None, said: None }
+        Fault {
+            class,
+            reason: Reason::Plain,
+            status: None,
+            retry_after: None,
+            is_untaken: false,
+            detail: None,
+            said: None,
+        }
     }
 
     /// The same with the upstream's status.
@@ -93,6 +103,11 @@ impl Fault {
     /// The same with the upstream's hint.
     pub fn with_retry_after(self, retry_after: Option<Duration>) -> Self {
         Fault { retry_after, ..self }
+    }
+
+    /// The same where it is known whether the upstream took the request on.
+    pub fn with_untaken(self, is_untaken: bool) -> Self {
+        Fault { is_untaken, ..self }
     }
 
     /// The same with the upstream's words.

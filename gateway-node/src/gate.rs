@@ -97,6 +97,8 @@ pub struct Gate {
     takes_arrays: bool,
     /// Events that the caller of a stream does not get.
     leaves_out: Option<fn(&sse::Event<'_>) -> bool>,
+    /// A stream may have nothing in it.
+    takes_nothing: bool,
     shape: Shape,
     held: Vec<Bytes>,
     held_bytes: usize,
@@ -128,6 +130,7 @@ impl Gate {
             content: Content::of(content_type.unwrap_or_default()),
             takes_arrays: false,
             leaves_out: None,
+            takes_nothing: false,
             shape: if asked_stream { Shape::Unknown } else { Shape::Whole },
             held: Vec::new(),
             held_bytes: 0,
@@ -143,6 +146,11 @@ impl Gate {
     /// The same where some events of a stream are only there because the upstream was asked for them.
     pub fn leaving_out(self, is_one: fn(&sse::Event<'_>) -> bool) -> Self {
         Gate { leaves_out: Some(is_one), ..self }
+    }
+
+    /// The same where a stream may have nothing in it, as one that is taken up again behind its last event.
+    pub fn taking_nothing(self) -> Self {
+        Gate { takes_nothing: true, ..self }
     }
 
     /// Takes the next bytes of the body.
@@ -164,7 +172,11 @@ impl Gate {
     /// The body ended as it should.
     pub fn on_end(&mut self) -> Step {
         match &mut self.shape {
-            Shape::Stream(stream) => stream.on_end(self.held_bytes),
+            Shape::Stream(stream) => {
+                let step = stream.on_end(self.held_bytes);
+                if self.takes_nothing && stream.is_nothing() { self.take_nothing() } else { step }
+            }
+            Shape::Unknown if self.takes_nothing => self.take_nothing(),
             Shape::Whole => {
                 self.is_over = true;
                 if self.held.len() > 1 {
@@ -234,6 +246,12 @@ impl Gate {
                 Committed { held: self.held, tap, whole: self.is_over, flow: Flow::Pass }
             }
         }
+    }
+
+    /// There is no event to follow: what came is passed on as it is.
+    fn take_nothing(&mut self) -> Step {
+        (self.shape, self.is_over) = (Shape::Whole, true);
+        Step::Commit(Decision::End)
     }
 
     /// Decides by the first byte that is not blank what the body is, whatever its headers say.

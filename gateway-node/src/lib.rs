@@ -4,6 +4,7 @@
 //! Beside the requests, `sync` keeps the table as the control plane wants it, and `ops` shows the state.
 
 mod api;
+mod bindings;
 mod budget;
 mod channel;
 mod config;
@@ -12,6 +13,7 @@ mod fault;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod gate;
+mod journal;
 mod metrics;
 mod observe;
 mod ops;

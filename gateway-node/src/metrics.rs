@@ -108,6 +108,10 @@ struct Inner {
     spooled: Gauge,
     memory: Family<PlaceLabels, Gauge>,
     journal_failures: Counter,
+    bindings: Gauge,
+    unreported_bindings: Gauge,
+    binding_failures: Counter,
+    lookups: Family<ResultLabels, Counter>,
     beats: Family<JobLabels, Seconds>,
 }
 
@@ -139,6 +143,10 @@ impl Metrics {
             spooled: Gauge::default(),
             memory: Family::default(),
             journal_failures: Counter::default(),
+            bindings: Gauge::default(),
+            unreported_bindings: Gauge::default(),
+            binding_failures: Counter::default(),
+            lookups: Family::default(),
             beats: Family::default(),
             registry: Registry::default(),
         };
@@ -169,6 +177,18 @@ impl Metrics {
             "Appends to the journal that failed; their counts were kept in memory",
             inner.journal_failures.clone(),
         );
+        r.register("bindings_known", "Things with an id whose channel is known here", inner.bindings.clone());
+        r.register(
+            "bindings_unreported",
+            "Those of them that the control plane may not know",
+            inner.unreported_bindings.clone(),
+        );
+        r.register(
+            "binding_write_failures",
+            "Appends to the journal of bindings that failed; they were kept in memory",
+            inner.binding_failures.clone(),
+        );
+        r.register("binding_lookups", "Ids that the control plane was asked for", inner.lookups.clone());
         r.register_with_unit(
             "job_last_success_timestamp",
             "When a periodic job last succeeded",
@@ -298,6 +318,20 @@ impl Metrics {
     pub fn journal_failures(&self, total: u64) {
         let counted = self.0.journal_failures.get();
         self.0.journal_failures.inc_by(total.saturating_sub(counted));
+    }
+
+    /// Shows how many bindings are known, how many of them wait to be reported, and how many appends failed.
+    pub fn bindings(&self, (known, waiting): (usize, usize), failures: u64) {
+        let shown = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        self.0.bindings.set(shown(known));
+        self.0.unreported_bindings.set(shown(waiting));
+        let counted = self.0.binding_failures.get();
+        self.0.binding_failures.inc_by(failures.saturating_sub(counted));
+    }
+
+    /// Counts what the control plane said of an id.
+    pub fn lookup(&self, result: &'static str) {
+        self.0.lookups.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// A periodic job has succeeded.

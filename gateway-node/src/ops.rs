@@ -136,7 +136,7 @@ impl Ops {
 
     /// Breakers close by time alone, so their state is read when it is asked for.
     fn metrics(&self) -> String {
-        let Gateway { metrics, observer, .. } = &*self.gateway;
+        let Gateway { metrics, observer, bindings, .. } = &*self.gateway;
         if let Some(table) = self.gateway.tables.load() {
             let now = Instant::now();
             for channel in table.channels() {
@@ -146,6 +146,7 @@ impl Ops {
         }
         metrics.spooled(observer.spooled());
         metrics.memory(self.gateway.bodies.held(), self.gateway.gates.held());
+        metrics.bindings(bindings.counts(), bindings.write_failures());
         metrics.journal_failures(observer.write_failures());
         metrics.render()
     }

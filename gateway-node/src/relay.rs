@@ -16,6 +16,7 @@ use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use crate::api::Open;
+use crate::bindings::Binder;
 use crate::budget::Share;
 use crate::dialect::Rules;
 use crate::gate::{Committed, Flow, Tap, TapEnd};
@@ -37,6 +38,8 @@ pub struct Relay {
     open: Open,
     rules: &'static Rules,
     request_id: Arc<str>,
+    /// Waits for the id of what the answer makes.
+    binder: Option<Binder>,
     /// Bytes still to come of a body whose length the caller was told.
     remaining: Option<u64>,
     closing: Option<Bytes>,
@@ -61,6 +64,8 @@ pub struct Parts {
     pub rules: &'static Rules,
     /// For the error frame.
     pub request_id: Arc<str>,
+    /// What was not found in the held bytes is bound before the bytes that show it go on.
+    pub binder: Option<Binder>,
     /// The length that the caller was told, of an answer that is no stream.
     pub length: Option<u64>,
 }
@@ -85,6 +90,7 @@ impl Relay {
             open: parts.open,
             rules: parts.rules,
             request_id: parts.request_id,
+            binder: parts.binder,
             remaining: parts.length,
             closing: None,
             is_broken: false,
@@ -151,6 +157,9 @@ impl Relay {
 
     /// Takes a chunk, and returns the first of what may be passed on now; the rest is held.
     fn pass(&mut self, mut bytes: Bytes) -> Option<Bytes> {
+        if self.binder.as_mut().is_some_and(|binder| binder.on_bytes(&bytes)) {
+            self.binder = None;
+        }
         let flow = self.tap.on_bytes(&bytes);
         if let Flow::Replace { keep } = flow {
             bytes.truncate(keep);

@@ -24,11 +24,12 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Gateway};
+use crate::bindings::{Bindings, Lookup};
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::ops::Ops;
-use crate::sync::{Applier, Identity, Links, Reporter, Sync};
+use crate::sync::{Applier, Binder, Identity, Links, Reporter, Sync, asking};
 use crate::table::keep::Keep;
 use crate::upstream::Connections;
 use folder::Folder;
@@ -74,6 +75,7 @@ struct Node {
     gateway: Arc<Gateway>,
     applier: Arc<Applier>,
     reporter: Reporter,
+    binder: Binder,
     tasks: Tasks,
     /// Ends the acceptance of callers.
     close: CancellationToken,
@@ -96,8 +98,14 @@ impl Node {
         let observer = Observer::open(folder.path(), boot.clone(), clock.clone())
             .context("cannot open the journal in the data folder")?;
         let metrics = Metrics::new();
+        let bindings = Bindings::open(folder.path(), clock.clone())
+            .context("cannot open the journal of bindings in the data folder")?;
+        let links = Arc::new(Links::new(config.token_file, config.control_plane_ca));
+        let (link, linked) = watch::channel(None);
+        let lookup = Lookup::new(asking(config.control_planes.clone(), links.clone(), linked.clone()));
         let settings = api::Settings { allow_anonymous: config.allow_anonymous };
-        let gateway = Gateway::new(settings, observer, metrics, Connections::new(), clock.clone());
+        let (connections, bound) = (Connections::new(), (bindings, lookup));
+        let gateway = Gateway::new(settings, observer, bound, metrics, connections, clock.clone());
         let keep = Keep::open(&folder.path().join("snapshots"), env!("CARGO_PKG_VERSION"))
             .context("cannot open the last known good config in the data folder")?;
         let applier = Arc::new(Applier::new(gateway.clone(), keep));
@@ -126,16 +134,17 @@ impl Node {
         tasks.spawn("settle", |stop| applier.clone().settle(stop));
         tasks.spawn("seal", |stop| seal_every(config.window, gateway.clone(), clock.clone(), stop));
 
-        let (link, linked) = watch::channel(None);
-        let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked, clock);
+        let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked.clone(), clock.clone());
         tasks.spawn("report", |stop| reporter.clone().run(stop));
+        let (bindings, metrics) = (gateway.bindings.clone(), gateway.metrics.clone());
+        let binder = Binder::new(node_id.to_string(), bindings, metrics, linked, clock);
+        tasks.spawn("bind", |stop| binder.clone().run(stop));
         let identity = Identity {
             node_id: node_id.to_string(),
             boot_id: boot.to_string(),
             data_address: addresses.data.to_string(),
             ops_address: addresses.ops.to_string(),
         };
-        let links = Links::new(config.token_file, config.control_plane_ca);
         let stream =
             Sync::new(identity, config.control_planes, links, link, applier.clone(), gateway.clone());
         let sync = Done::of(&tasks, "sync", stream.run(leave.clone(), tasks.token().clone()));
@@ -146,6 +155,7 @@ impl Node {
             gateway,
             applier,
             reporter,
+            binder,
             tasks,
             close,
             leave,
@@ -167,7 +177,15 @@ impl Node {
             tracing::warn!("connections did not end in time");
         }
         seal(&self.gateway).await;
-        if timeout(LAST_REPORT, self.reporter.report_all()).await != Ok(true) {
+        let (counted, bound) = tokio::join!(
+            timeout(LAST_REPORT, self.reporter.report_all()),
+            timeout(LAST_REPORT, self.binder.report_all()),
+        );
+        if bound != Ok(true) {
+            let waiting = self.gateway.bindings.counts().1;
+            tracing::info!(waiting, "bindings wait on disk for the next start");
+        }
+        if counted != Ok(true) {
             tracing::info!(
                 windows = self.gateway.observer.spooled(),
                 "windows wait on disk for the next start"

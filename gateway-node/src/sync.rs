@@ -4,6 +4,7 @@
 //! this works.
 
 mod apply;
+mod bind;
 mod connect;
 mod report;
 mod session;
@@ -28,6 +29,7 @@ use apply::Taken;
 use session::{Action, End, Event, Reconnect, Session};
 
 pub(crate) use apply::Applier;
+pub(crate) use bind::{Binder, asking};
 pub(crate) use connect::{Link, Links};
 pub(crate) use report::Reporter;
 
@@ -60,7 +62,7 @@ pub(crate) struct Identity {
 pub(crate) struct Sync {
     identity: Identity,
     addresses: Vec<Uri>,
-    links: Links,
+    links: Arc<Links>,
     link: watch::Sender<Option<Link>>,
     applier: Arc<Applier>,
     gateway: Arc<Gateway>,
@@ -73,7 +75,7 @@ impl Sync {
     pub(crate) fn new(
         identity: Identity,
         addresses: Vec<Uri>,
-        links: Links,
+        links: Arc<Links>,
         link: watch::Sender<Option<Link>>,
         applier: Arc<Applier>,
         gateway: Arc<Gateway>,

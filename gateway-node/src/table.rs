@@ -4,6 +4,7 @@
 pub mod build;
 pub mod keep;
 pub mod path;
+mod things;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +23,7 @@ use crate::dialect::operation::Operation;
 use crate::gate::Until;
 use crate::upstream::Client;
 use path::Template;
+use things::Things;
 
 /// The table in force.
 #[derive(Default)]
@@ -51,6 +53,8 @@ pub struct Table {
     /// The epoch that the revision counts in.
     pub epoch: u64,
     channels: BTreeMap<ChannelId, Arc<Channel>>,
+    /// The way to each channel for what it made.
+    things: Things,
     models: HashMap<Model, Entry>,
 }
 
@@ -96,9 +100,14 @@ pub struct Route {
 }
 
 impl Route {
-    /// Where an operation is asked for. `query` is the caller's own.
-    pub fn uri(&self, operation: &Operation, query: Option<&str>) -> Result<Uri, InvalidUri> {
-        self.address(&operation.upstream_path(&self.upstream_model), query)
+    /// Where an operation is asked for. `named` is what the caller's path names, `query` its own.
+    pub fn uri(
+        &self,
+        operation: &Operation,
+        named: Option<&str>,
+        query: Option<&str>,
+    ) -> Result<Uri, InvalidUri> {
+        self.address(&operation.upstream_path(&self.upstream_model, named), query)
     }
 
     /// The same for a path of the dialect. What comes back may hold the credential: it is for the wire alone.
@@ -136,6 +145,12 @@ impl Table {
             Some((&entry.model, chain.routes.as_slice()))
         });
         found.map_or(Lookup::Unknown, |(model, routes)| Lookup::Chain(model, routes))
+    }
+
+    /// The way to a channel for what it made before, whichever models it serves now. Cooldown and suspension are of this
+    /// way alone: who polls too often takes no model from anybody.
+    pub fn thing_of(&self, channel: &ChannelId, dialect: Dialect) -> Option<&Route> {
+        self.things.get(channel, dialect)
     }
 
     /// Every channel, by id.

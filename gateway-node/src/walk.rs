@@ -36,6 +36,8 @@ pub struct Walk {
     faults: Vec<Fault>,
     refused_credentials: Vec<[u8; 32]>,
     window_needed_above: Option<u64>,
+    /// It begins work that goes on whatever becomes of the answer.
+    is_submission: bool,
 }
 
 /// What a caller may do about a refusal.
@@ -73,7 +75,13 @@ impl Walk {
             faults: Vec::new(),
             refused_credentials: Vec::new(),
             window_needed_above: None,
+            is_submission: false,
         }
+    }
+
+    /// The same for a request that nobody may take twice: it goes on only where it is certain that it was not taken.
+    pub fn submitting(self, is_submission: bool) -> Self {
+        Walk { is_submission, ..self }
     }
 
     /// The index of the route to try next; each comes once, in order.
@@ -118,6 +126,7 @@ impl Walk {
             },
             Next::Stop => self.is_over = true,
         }
+        self.is_over |= self.is_submission && !fault.is_untaken;
         if fault.class == FailureClass::Credential {
             self.refused_credentials.extend(hop.credential);
         }
@@ -135,7 +144,10 @@ impl Walk {
         let all = |class| self.faults.iter().all(|fault| fault.class == class);
         let is_all_rate_limited = all(FailureClass::RateLimited);
         let waiting_helps = !self.faults.iter().all(|fault| !fault.class.consequence().decides_status);
+        // Nobody knows whether the last one was taken: to ask for it again may have it done twice.
+        let is_open = self.is_submission && self.faults.last().is_some_and(|fault| !fault.is_untaken);
         let retry = match earliest_return {
+            _ if is_open => Retry::Never,
             hint if is_all_rate_limited => Retry::After(bounded(hint)),
             hint if is_alone && waiting_helps => Retry::After(bounded(hint)),
             _ => Retry::Never,

@@ -31,6 +31,8 @@ pub enum Api {
     Operations,
     /// All of them, through a framework over the SDKs: LangChain, the Vercel AI SDK.
     Framework,
+    /// What OpenAI gives an id.
+    Things,
 }
 
 impl Api {
@@ -44,6 +46,7 @@ impl Api {
             Api::Operations => {
                 "openai-responses,openai-completions,openai-embeddings,openai-moderations,openai-images"
             }
+            Api::Things => "openai-responses,openai-videos",
         }
     }
 
@@ -54,7 +57,7 @@ impl Api {
             Api::Chat | Api::Framework => "/v1/chat/completions",
             Api::Messages => "/v1/messages",
             Api::Media => "/v1/images/generations",
-            Api::Operations => "/v1/responses",
+            Api::Operations | Api::Things => "/v1/responses",
         }
     }
 
@@ -72,6 +75,8 @@ impl Api {
             (Api::Framework, Language::Python) => "sdk/python/langchain_calls.py",
             (Api::Framework, Language::Node) => "sdk/node/ai_sdk.mjs",
             (Api::Operations, Language::Node) => "sdk/node/openai_operations.mjs",
+            (Api::Things, Language::Python) => "sdk/python/openai_things.py",
+            (Api::Things, Language::Node) => "sdk/node/openai_things.mjs",
         }
     }
 
@@ -82,7 +87,7 @@ impl Api {
             Api::Messages => "end_turn",
             Api::Gemini => "STOP",
             Api::Media => "done",
-            Api::Operations => "completed",
+            Api::Operations | Api::Things => "completed",
         }
     }
 }
@@ -167,7 +172,7 @@ impl Stage {
                 "{ \"contents\": [{\"parts\": [{\"text\": \"grüß dich\"}]}],  \"x_unknown\": 2.50 }"
                     .to_owned()
             }
-            Api::Chat | Api::Messages | Api::Media | Api::Operations | Api::Framework => {
+            Api::Chat | Api::Messages | Api::Media | Api::Operations | Api::Framework | Api::Things => {
                 chat_body("m", stream)
             }
         };

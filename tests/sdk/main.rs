@@ -15,6 +15,7 @@ mod media;
 mod messages;
 mod mock;
 mod operations;
+mod things;
 mod usage;
 
 use application::{Language, Stage};

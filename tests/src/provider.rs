@@ -6,6 +6,7 @@ pub mod script;
 mod socket;
 #[cfg(test)]
 mod tests;
+pub mod things;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ pub use control::control;
 pub use script::Script;
 use script::{Asked, Plan, Step, Wanted};
 use socket::Socket;
+use things::Things;
 
 /// How the answer to a call ended on the provider's side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +109,7 @@ struct Shared {
     name: String,
     scripts: Mutex<Scripts>,
     calls: Mutex<Vec<Call>>,
+    things: Mutex<Things>,
     connections: AtomicUsize,
     forgets: AtomicBool,
 }
@@ -114,6 +117,10 @@ struct Shared {
 impl Shared {
     fn calls(&self) -> MutexGuard<'_, Vec<Call>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn things(&self) -> MutexGuard<'_, Things> {
+        self.things.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn scripts(&self) -> MutexGuard<'_, Scripts> {
@@ -149,6 +156,7 @@ impl Provider {
             name: name.to_owned(),
             scripts: Mutex::default(),
             calls: Mutex::default(),
+            things: Mutex::default(),
             connections: AtomicUsize::new(0),
             forgets: AtomicBool::new(false),
         });
@@ -335,7 +343,7 @@ async fn answer(
             number,
             path: path.clone(),
             headers: head.headers,
-            body,
+            body: body.clone(),
             model: model.clone(),
             stream,
             wanted: wanted.clone(),
@@ -347,7 +355,13 @@ async fn answer(
     };
     let mut record = Record { shared: shared.clone(), number, ended: Ended::Dropped };
     let asked = Asked { provider: shared.name.clone(), number, path, model, stream, wanted };
-    match script.plan(&asked) {
+    // What is broken is so for things too.
+    let kept = if matches!(script, Script::Healthy | Script::Slow { .. }) {
+        shared.things().answer(head.method.as_str(), &asked, &body)
+    } else {
+        None
+    };
+    match kept.unwrap_or_else(|| script.plan(&asked)) {
         Plan::Reset => {
             record.ended = Ended::Broken;
             reset.store(true, Ordering::Release);

@@ -165,3 +165,34 @@ fn the_store_remembers_what_lasts() {
     };
     assert_eq!(Facts::from_row(&facts.to_row("n", 5)), facts);
 }
+
+#[test]
+fn only_a_node_that_was_lost_a_moment_ago_may_hold_what_it_has_not_reported() {
+    let (doubt, arrival) = (Duration::from_secs(300), Duration::from_secs(45));
+    let clock = Clock::manual(1_000_000);
+    let nodes = Nodes::new(clock.clone());
+    let may = |nodes: &Nodes| nodes.may_have_unreported(doubt, arrival);
+    assert!(!may(&nodes), "there is none");
+    let conn = nodes.connect("n", running(1));
+    assert!(!may(&nodes), "it is here, and reports");
+    drop(conn);
+    let lost_at = clock.now_ms();
+    for (after_ms, expected) in [(0, true), (299_999, true), (300_000, false)] {
+        clock.set_ms(lost_at + after_ms);
+        assert_eq!(may(&nodes), expected, "{after_ms} ms after it was lost");
+    }
+    let rows = nodes.take_dirty();
+    let conn = nodes.connect("n", Facts { drained: true, ..running(1) });
+    drop(conn);
+    assert!(!may(&nodes), "it left on purpose, with everything reported");
+
+    // After a restart nobody knows since when a node is gone that is not back yet.
+    let started_at = clock.now_ms() + 1_000_000;
+    clock.set_ms(started_at);
+    let restarted = Nodes::new(clock.clone());
+    restarted.remember(rows);
+    for (after_ms, expected) in [(0, true), (44_999, true), (45_000, false)] {
+        clock.set_ms(started_at + after_ms);
+        assert_eq!(may(&restarted), expected, "{after_ms} ms after the start");
+    }
+}

@@ -83,6 +83,23 @@ pub struct Node {
     pub last_seen_at_ms: u64,
 }
 
+/// Which channel made what a key calls by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// In which dialect.
+    pub dialect: String,
+    /// As the upstream gave it.
+    pub id: String,
+    /// The client key; empty for callers without one.
+    pub key_id: String,
+    /// The channel.
+    pub channel: String,
+    /// Under which model calls for it are counted.
+    pub model: String,
+    /// When it was made.
+    pub made_at_ms: u64,
+}
+
 /// A window as a node reported it, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {

@@ -28,7 +28,7 @@ fn key(id: &str) -> Key {
 
 pub async fn every_statement_is_taken_by_the_database(place: Arc<Place>) {
     match place.open().await.prepare_all().await {
-        Ok(count) => assert!(count >= 25, "{count}"),
+        Ok(count) => assert!(count >= 27, "{count}"),
         Err((sql, error)) => panic!("{sql}\n{error:?}"),
     }
 }

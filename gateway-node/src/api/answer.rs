@@ -97,7 +97,7 @@ impl Head {
     pub fn tried(&mut self, route: &Route) {
         self.attempts += 1;
         let channel = HeaderValue::from_str(route.channel.id.as_str()).ok();
-        let model = HeaderValue::from_str(&route.upstream_model).ok();
+        let model = HeaderValue::from_str(&route.upstream_model).ok().filter(|model| !model.is_empty());
         self.served_by = channel.map(|channel| (channel, model));
     }
 

@@ -1,11 +1,12 @@
 //! Who calls: a key is looked up by its hash. Constant work whatever the key, as only hashes are compared.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use http::{HeaderMap, header};
 use sha2::{Digest as _, Sha256};
 
 use common::code::Code;
+use common::id::KeyId;
 use common::pb::fleet as pb;
 
 use super::Settings;
@@ -16,7 +17,8 @@ use crate::dialect::query;
 pub struct Keys {
     is_known: bool,
     keys_exist: bool,
-    hashes: HashSet<[u8; 32]>,
+    /// By the hash of the key.
+    ids: HashMap<[u8; 32], KeyId>,
 }
 
 impl Keys {
@@ -28,10 +30,10 @@ impl Keys {
     /// Takes a list in, or says everything that is wrong with it.
     pub fn build(list: &pb::KeySet) -> Result<Self, Vec<pb::Violation>> {
         let mut violations = Vec::new();
-        let mut hashes = HashSet::with_capacity(list.keys.len());
+        let mut ids = HashMap::with_capacity(list.keys.len());
         for (index, key) in list.keys.iter().enumerate() {
             match <[u8; 32]>::try_from(key.sha256.as_slice()) {
-                Ok(hash) => drop(hashes.insert(hash)),
+                Ok(hash) => drop(ids.insert(hash, KeyId::from(key.id.as_str()))),
                 Err(_) => violations.push(pb::Violation {
                     path: format!("keys[{index}].sha256"),
                     message: format!("{} bytes; a sha256 has 32", key.sha256.len()),
@@ -39,30 +41,30 @@ impl Keys {
             }
         }
         if violations.is_empty() {
-            Ok(Keys { is_known: true, keys_exist: list.keys_exist, hashes })
+            Ok(Keys { is_known: true, keys_exist: list.keys_exist, ids })
         } else {
             Err(violations)
         }
     }
 
-    /// Whether the caller may call; else the code of the refusal. `query` is looked at where an API takes keys there.
+    /// Which key calls, an empty one where none is asked for; else the code of the refusal. `query` is looked at where an API takes keys there.
     pub(crate) fn check(
         &self,
         headers: &HeaderMap,
         query: Option<&str>,
         settings: Settings,
-    ) -> Result<(), Code> {
+    ) -> Result<KeyId, Code> {
         if !self.is_known {
             return Err(Code::NoConfig);
         }
         if !self.keys_exist && settings.allow_anonymous {
-            return Ok(());
+            return Ok(KeyId::from(""));
         }
         let in_query = query::value(query, "key");
         let in_query = in_query.as_deref().map(str::as_bytes);
         let key = shown(headers, in_query).ok_or(Code::InvalidApiKey)?;
         let hash: [u8; 32] = Sha256::digest(key).into();
-        if self.hashes.contains(&hash) { Ok(()) } else { Err(Code::InvalidApiKey) }
+        self.ids.get(&hash).cloned().ok_or(Code::InvalidApiKey)
     }
 }
 
@@ -97,9 +99,9 @@ mod tests {
         let keys = keys(true, &["sk-one"]);
         let settings = Settings { allow_anonymous: true };
         let table = [
-            (with("authorization", "Bearer sk-one"), Ok(())),
-            (with("authorization", "bearer sk-one"), Ok(())),
-            (with("x-api-key", "sk-one"), Ok(())),
+            (with("authorization", "Bearer sk-one"), Ok("k".into())),
+            (with("authorization", "bearer sk-one"), Ok("k".into())),
+            (with("x-api-key", "sk-one"), Ok("k".into())),
             (with("authorization", "Bearer sk-two"), Err(Code::InvalidApiKey)),
             (with("authorization", "Basic sk-one"), Err(Code::InvalidApiKey)),
             (with("authorization", "sk-one"), Err(Code::InvalidApiKey)),
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn without_any_key_in_existence_only_allow_anonymous_serves() {
         let none = keys(false, &[]);
-        assert_eq!(none.check(&HeaderMap::new(), None, Settings { allow_anonymous: true }), Ok(()));
+        assert_eq!(none.check(&HeaderMap::new(), None, Settings { allow_anonymous: true }), Ok("".into()));
         assert_eq!(none.check(&HeaderMap::new(), None, Settings::default()), Err(Code::InvalidApiKey));
         let all_revoked = keys(true, &[]);
         let anonymous = Settings { allow_anonymous: true };

@@ -4,26 +4,33 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, Request, Response, header, request};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 use tracing::debug;
 
 use common::code::Code;
+use common::id::KeyId;
 use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
+use super::bound::{self, Chosen};
 use super::{Gateway, Open, ingress};
+use crate::bindings::Binder;
+use crate::dialect::gemini;
+use crate::dialect::multipart;
+use crate::dialect::openai_audio;
+use crate::dialect::openai_responses::{self, Create};
 use crate::dialect::operation::{Input, Operation};
 use crate::dialect::scan::{self, ScanFault, Scanned};
 use crate::dialect::splice::Form;
-use crate::dialect::{gemini, multipart, openai_audio, openai_responses};
 use crate::gate::Until;
 use crate::relay::{Parts, Relay};
-use crate::table::{Lookup, Route, Table};
+use crate::table::{Route, Table};
+use crate::upstream::classify;
 use crate::walk::attempt::{Answer, Outgoing, attempt};
-use crate::walk::{Hop, Walk, eligible};
+use crate::walk::{Hop, Refusal, Walk, eligible};
 
 /// Serves a request for an operation.
 pub async fn ask(
@@ -44,16 +51,19 @@ pub async fn ask(
     let query = parts.uri.query();
     let keys_query = query.filter(|_| operation.takes_key_in_query());
     let checked = gateway.keys.load().check(&parts.headers, keys_query, gateway.settings);
-    if let Err(code) = checked {
-        ingress::forget(&parts.headers, body).await;
-        return refuse(&head, code, code.text());
-    }
+    let key = match checked {
+        Ok(key) => key,
+        Err(code) => {
+            ingress::forget(&parts.headers, body).await;
+            return refuse(&head, code, code.text());
+        }
+    };
     let body = match ingress::read(&parts.headers, body, &gateway.bodies).await {
         Ok(read) => read,
         Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
         Err(code) => return refuse(&head, code, code.text()),
     };
-    let ask = match read_ask(operation, named, &parts.headers, &body) {
+    let Ask { scanned, previous, is_kept } = match read_ask(operation, named.as_deref(), &parts, &body) {
         Ok(ask) => ask,
         Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
     };
@@ -65,71 +75,116 @@ pub async fn ask(
         Ok(until) => until,
         Err(message) => return refuse(&head, Code::InvalidRequest, message),
     };
-    let Lookup::Chain(model, routes) = table.chain(&ask.model, operation.dialect) else {
-        return refuse(&head, Code::ModelNotFound, Code::ModelNotFound.text());
+    let chosen = match &named {
+        Some(id) if operation.is_of_thing() => bound::of_thing(&gateway, &table, operation, id, &key).await,
+        _ => {
+            let asked = (scanned.model.as_str(), operation.dialect);
+            bound::of_model(&gateway, &table, asked, previous, &key).await
+        }
+    };
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(refusal) => {
+            open.refuse(RequestOutcome::Refused(refusal.code));
+            return answer::exhausted(&head, &refusal);
+        }
     };
     let is_taken_apart =
-        |name: &str| ask.model_form == Form::Bare && multipart::divides(&parts.headers, name);
-    if routes.iter().any(|route| is_taken_apart(&route.upstream_model)) {
+        |name: &str| scanned.model_form == Form::Bare && multipart::divides(&parts.headers, name);
+    if chosen.routes.iter().any(|route| is_taken_apart(&route.upstream_model)) {
         let message =
             "the boundary of the form is how an upstream's name of the model begins: choose another one";
-        return refuse(&head, Code::InvalidRequest, message);
+        open.refuse(RequestOutcome::Refused(Code::InvalidRequest));
+        return refused(&head, Code::InvalidRequest, message);
     }
-    open.names(model.clone());
+    open.names(chosen.model.clone());
     let outgoing = Outgoing {
         headers: &parts.headers,
         body: &body,
-        ask: &ask,
+        ask: &scanned,
         until,
         operation,
+        named: named.as_deref(),
         query: query.as_deref(),
     };
-    walk(&gateway, routes, &outgoing, head, open, started).await
+    let owner = is_kept.then_some(key);
+    walk(&Walking { gateway: &gateway, chosen, outgoing, owner, started }, head, open).await
+}
+
+/// What a request wants.
+struct Ask {
+    scanned: Scanned,
+    /// The response that it goes on from.
+    previous: Option<String>,
+    /// The channel keeps what it makes.
+    is_kept: bool,
 }
 
 /// What the request wants, from where its operation says it.
 fn read_ask(
     operation: &Operation,
-    named: Option<String>,
-    headers: &HeaderMap,
+    named: Option<&str>,
+    parts: &request::Parts,
     body: &[u8],
-) -> Result<Scanned, ScanFault> {
-    match operation.input {
-        Input::Json => scan::scan(body),
-        Input::JsonOr(model) => scan::scan_or(body, Some(model)),
-        Input::Responses => openai_responses::scan(body),
-        Input::Speech => openai_audio::scan_speech(body),
-        Input::Form => multipart::scan(headers, body),
+) -> Result<Ask, ScanFault> {
+    let without_model = |stream| Scanned {
+        model: String::new(),
+        model_spans: Vec::new(),
+        model_form: Form::String,
+        stream,
+        stream_options: Vec::new(),
+        wants_text: false,
+    };
+    let scanned = match operation.input {
+        Input::Json => scan::scan(body)?,
+        Input::JsonOr(model) => scan::scan_or(body, Some(model))?,
+        Input::Responses => {
+            let Create { scanned, previous, is_stored } = openai_responses::scan(body)?;
+            return Ok(Ask { scanned, previous, is_kept: is_stored });
+        }
+        Input::Speech => openai_audio::scan_speech(body)?,
+        Input::Form => multipart::scan(&parts.headers, body)?,
+        Input::FormOr(model) => multipart::scan_or(&parts.headers, body, Some(model))?,
         Input::Path { streams } => {
             let model = named.unwrap_or_default();
-            let model_spans = gemini::body::scan(body, &model)?;
-            Ok(Scanned {
-                model,
-                model_spans,
-                model_form: Form::String,
-                stream: streams,
-                stream_options: Vec::new(),
-                wants_text: false,
-            })
+            let model_spans = gemini::body::scan(body, model)?;
+            Scanned { model: model.to_owned(), model_spans, ..without_model(streams) }
         }
+        Input::Named(_) => without_model(operation.streams(parts.uri.query())),
+    };
+    Ok(Ask { scanned, previous: None, is_kept: operation.makes_thing() })
+}
+
+/// A request on its way over its routes.
+struct Walking<'a> {
+    gateway: &'a Gateway,
+    chosen: Chosen<'a>,
+    outgoing: Outgoing<'a>,
+    /// Whose it will be what the answer makes, if it makes something.
+    owner: Option<KeyId>,
+    started: Instant,
+}
+
+impl Walking<'_> {
+    /// Binds what an answer of this route makes.
+    fn binder(&self, route: &Route) -> Option<Binder> {
+        let (channel, model) = (route.channel.id.clone(), self.chosen.model.clone());
+        let dialect = self.outgoing.operation.dialect;
+        let key = self.owner.clone()?;
+        Some(Binder::new(&self.gateway.bindings, dialect, key, channel, model))
     }
 }
 
 /// Tries the routes in order until one answers, and says so to the caller.
-async fn walk(
-    gateway: &Gateway,
-    routes: &[Route],
-    outgoing: &Outgoing<'_>,
-    mut head: Head,
-    mut open: Open,
-    started: Instant,
-) -> Response<AnswerBody> {
+async fn walk(walking: &Walking<'_>, mut head: Head, mut open: Open) -> Response<AnswerBody> {
+    let Walking { gateway, chosen: Chosen { routes, is_alone, .. }, outgoing, started, .. } = walking;
+    let operation = outgoing.operation;
     let hops = routes.iter().map(|route| Hop {
         credential: route.channel.credential.fingerprint(),
         context_window: route.context_window,
     });
-    let mut walk = Walk::new(hops.collect(), started);
-    let ability = outgoing.operation.ability;
+    let mut walk = Walk::new(hops.collect(), *started).submitting(operation.is_submission());
+    let ability = operation.ability;
     let mut outs = Vec::new();
     while let Some(index) = walk.next_hop() {
         let route = &routes[index];
@@ -144,9 +199,10 @@ async fn walk(
         }
         head.tried(route);
         match attempt(route, outgoing, &gateway.clock, &gateway.gates, now).await {
-            Ok(answer) => return commit(route, outgoing, answer, &head, open),
+            Ok(answer) => return commit(walking, route, answer, &head, open),
             Err(fault) => {
                 let now = Instant::now();
+                let fault = if *is_alone { classify::alone(fault, operation.is_of_thing()) } else { fault };
                 debug!(request.id = %head.request_id, channel.id = %route.channel.id, class = %fault.class,
                     reason = fault.reason.as_str(), "hop failed");
                 open.fail_attempt(&fault, now);
@@ -163,19 +219,28 @@ async fn walk(
     };
     let is_callers_fault = refusal.code == Code::InvalidRequest;
     open.refuse(if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted });
+    if operation.is_of_thing() && refusal.status == 404 {
+        let unknown = bound::no_such_thing(operation.dialect);
+        return answer::exhausted(
+            &head,
+            &Refusal { detail: refusal.detail.or(unknown.detail.clone()), ..unknown },
+        );
+    }
     answer::exhausted(&head, &refusal)
 }
 
 /// From here on the request can no longer change channel.
 fn commit(
+    walking: &Walking<'_>,
     route: &Route,
-    outgoing: &Outgoing<'_>,
     answer: Answer,
     head: &Head,
     mut open: Open,
 ) -> Response<AnswerBody> {
     let Answer { status, headers, committed, rest, share } = answer;
     open.commit();
+    // Before a byte that shows the id leaves: who has it finds the channel again, also when this process dies now.
+    let binder = walking.binder(route).and_then(|binder| binder.begin(&committed));
     if committed.whole {
         // The whole answer is here: it is counted before its first byte leaves.
         open.spend(committed.tap.spent());
@@ -190,8 +255,9 @@ fn commit(
         share,
         idle: route.idle_timeout,
         open,
-        rules: outgoing.operation.rules,
+        rules: walking.outgoing.operation.rules,
         request_id: head.request_id.clone(),
+        binder,
         length,
     });
     answer::committed(head, status, &headers, length, AnswerBody::Relayed(Box::new(relay)))

@@ -13,13 +13,18 @@ use parts::{Field, Parameters, Parts};
 
 /// Finds what the walk needs to know of a request that is a form, or a JSON document where its type does not say so.
 pub fn scan(headers: &HeaderMap, body: &[u8]) -> Result<Scanned, ScanFault> {
+    scan_or(headers, body, None)
+}
+
+/// The same where a document that names no model means `unnamed`. A form always names one.
+pub fn scan_or(headers: &HeaderMap, body: &[u8], unnamed: Option<&str>) -> Result<Scanned, ScanFault> {
     let content_type = content_type(headers)?;
     if is_multipart(content_type) {
         return scan_form(content_type, body);
     }
     let is_json = media(content_type).ends_with("json") || body.trim_ascii_start().starts_with(b"{");
     if is_json || body.trim_ascii().is_empty() {
-        let scanned = scan::scan(body)?;
+        let scanned = scan::scan_or(body, unnamed)?;
         return Ok(Scanned { wants_text: openai_audio::wants_words(body), ..scanned });
     }
     Err(ScanFault::Type("must be multipart/form-data with a boundary, or application/json"))

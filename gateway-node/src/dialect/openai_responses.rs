@@ -1,5 +1,5 @@
-//! The Responses API: what its typed events prove, what its two error shapes and a failed response mean, and which
-//! requests need something that one channel has stored. Unknown events count as content: a healthy new feature is
+//! The Responses API: what its typed events prove, what its two error shapes and a failed response mean, and what
+//! a request needs of what one channel has stored. Unknown events count as content: a healthy new feature is
 //! never held back.
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use super::json::{is_error_event, is_something, kind, name, read, trimmed};
 use super::parts::{Parts, Shape};
 use super::scan::{self, ScanFault, Scanned};
 use super::sse::Event;
-use super::{After, Rules, Verdict, fields, openai_error, usage};
+use super::{After, Rules, Verdict, fields, named, openai_error, usage};
 use crate::fault::Fault;
 use crate::upstream::classify;
 use crate::upstream::credential::Auth;
@@ -31,23 +31,71 @@ pub const RULES: Rules = Rules {
     closing_frame: openai_error::closing_event,
 };
 
-/// What is said of a path or a request that is about a response which a channel keeps.
-pub const NOT_STORED: &str = "stored responses belong to the channel that made them, and this version of the \
-                              gateway does not find it again: send the whole conversation as input instead";
+/// The rules for a response that is stored: read whole, or as the stream that it was, from its beginning or from any
+/// event on. That the response has failed is what was asked for, and no failure of the asking.
+/// What it used was counted when it was made.
+pub const STORED: Rules = Rules {
+    judge: judge_stored,
+    judge_whole: named::judge_whole,
+    observe: observe_stored,
+    usage: &usage::NONE,
+    ..RULES
+};
 
-/// Finds what a request asks for; refuses what only the channel that made an earlier response could answer.
-pub fn scan(body: &[u8]) -> Result<Scanned, ScanFault> {
+const NO_CONVERSATION: &str = "a conversation belongs to no one model, so that no channel can be chosen for it; go on by \
+                               previous_response_id, or send the whole conversation as input";
+
+/// What a request for a response asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    /// What any request says.
+    pub scanned: Scanned,
+    /// The response that it goes on from.
+    pub previous: Option<String>,
+    /// Whether the channel keeps what it answers.
+    pub is_stored: bool,
+}
+
+/// Finds what a request asks for; refuses what no one channel can be chosen for.
+pub fn scan(body: &[u8]) -> Result<Create, ScanFault> {
     let scanned = scan::scan(body)?;
     let text = String::from_utf8_lossy(body);
-    let [previous, conversation, background] =
-        fields::object(&text, ["previous_response_id", "conversation", "background"])
+    let [previous, conversation, store] =
+        fields::object(&text, ["previous_response_id", "conversation", "store"])
             .map_err(|error| ScanFault::Json(error.to_string()))?;
-    let refused = |param| Err(ScanFault::NotServed { param, reason: NOT_STORED });
-    match () {
-        () if !fields::is_null(previous) => refused("previous_response_id"),
-        () if !fields::is_null(conversation) => refused("conversation"),
-        () if background == Some("true") => refused("background"),
-        () => Ok(scanned),
+    if !fields::is_null(conversation) {
+        return Err(ScanFault::NotServed { param: "conversation", reason: NO_CONVERSATION });
+    }
+    let previous = match previous.filter(|raw| *raw != "null") {
+        None => None,
+        Some(raw) => match serde_json::from_str::<String>(raw) {
+            Ok(id) if !id.is_empty() => Some(id),
+            _ => {
+                let at = scan::span(text.as_bytes(), raw).start;
+                let must = "the id of a response, or null";
+                return Err(scan::member(text.as_bytes(), "previous_response_id", must, at));
+            }
+        },
+    };
+    Ok(Create { scanned, previous, is_stored: store != Some("false") })
+}
+
+fn judge_stored(event: &Event<'_>) -> Verdict {
+    let is_failed = |event: &Event<'_>| {
+        name(event) == Some("response.failed")
+            || read(event.data.trim_ascii())
+                .is_some_and(|document| kind(event, &document) == Some("response.failed"))
+    };
+    match judge(event) {
+        Verdict::Error(_) if is_failed(event) => Verdict::End,
+        verdict => verdict,
+    }
+}
+
+fn observe_stored(event: &Event<'_>) -> After {
+    match observe(event) {
+        After::FailedQuietly if name(event) == Some("response.failed") => After::Done,
+        after => after,
     }
 }
 

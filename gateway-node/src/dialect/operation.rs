@@ -1,5 +1,7 @@
 //! What callers may ask for: which path is which operation, and what of it the path says. Pure.
-//! A further operation is one more row of [`OPERATIONS`].
+//! A further operation is one more row of [`OPERATIONS`], or of [`things`] where it is about an id.
+
+mod things;
 
 use std::borrow::Cow;
 
@@ -24,11 +26,12 @@ pub struct Operation {
     pub input: Input,
     /// What an upstream must be able to do for it.
     pub ability: Ability,
-    /// Where callers find it, behind the API's prefix; `{model}` stands for the model's name.
+    /// Where callers find it, behind the API's prefix; `{model}` stands for the model's name, `{id}` for an id.
     path: &'static str,
     /// Which prefixes callers may put in front, the usual one first.
     prefixes: &'static [&'static str],
-    /// Appended to the `base_url` of a channel; `{model}` stands for the upstream's name of the model.
+    /// Appended to the `base_url` of a channel; `{model}` stands for the upstream's name of the model, `{id}` for the
+    /// same id.
     upstream_path: &'static str,
 }
 
@@ -50,11 +53,13 @@ pub enum Ability {
     Transcribe,
     /// To write it down in English.
     Translate,
+    /// To hand out what a job has made.
+    Download,
 }
 
 impl Ability {
     /// How many there are.
-    pub const COUNT: usize = Ability::Translate as usize + 1;
+    pub const COUNT: usize = Ability::Download as usize + 1;
 }
 
 /// Where the request says what it wants.
@@ -64,12 +69,16 @@ pub enum Input {
     Json,
     /// The same, and a body that names no model means this one.
     JsonOr(&'static str),
-    /// As `Json`, of the Responses API: what only one channel has stored is refused.
+    /// As `Json`, of the Responses API, which may go on from what one channel has stored.
     Responses,
     /// As `Json`, of speech: what makes a stream of it has another name there.
     Speech,
     /// `model` and `stream` in a form, or as `Json` where the content type says so.
     Form,
+    /// The same, and a JSON body that names no model means this one.
+    FormOr(&'static str),
+    /// An id in the path: the channel that made what it names is asked, and no other.
+    Named(Verb),
     /// The model in the path; the path also says whether the answer is a stream.
     Path {
         /// Whether it is.
@@ -77,10 +86,23 @@ pub enum Input {
     },
 }
 
+/// What is done with what an id names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// `GET`; as a stream where the query says so.
+    Read,
+    /// `DELETE`
+    Delete,
+    /// `POST`, which may be done twice.
+    Change,
+    /// `POST`, which makes something new of it.
+    Make,
+}
+
 /// What a path asks for.
 #[derive(Debug)]
 pub enum Asked<'a> {
-    /// An operation, of the model in the path where it stands there.
+    /// An operation, of the model or the id in the path where one stands there.
     Operation(&'static Operation, Option<Cow<'a, str>>),
     /// The list of models.
     Models,
@@ -90,8 +112,8 @@ pub enum Asked<'a> {
     GoogleModels,
     /// One entry of that.
     GoogleModel(Cow<'a, str>),
-    /// Something that there is, by another method: the one that it takes.
-    OtherMethod(&'static str),
+    /// Something that there is, by another method: those that it takes.
+    OtherMethod(Cow<'static, str>),
     /// Nothing that there is.
     Nothing,
     /// Something that this version does not do; the text says what.
@@ -227,20 +249,26 @@ const fn google(rules: &'static Rules, ability: Ability, path: &'static str) -> 
     Operation { dialect: Dialect::Gemini, rules, input, ability, path, prefixes: GOOGLE, upstream_path: path }
 }
 
+fn all() -> impl Iterator<Item = &'static Operation> {
+    OPERATIONS.iter().chain(things::OPERATIONS)
+}
+
 /// Finds what a method and path ask for.
 pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
     let path = path.strip_suffix('/').unwrap_or(path);
-    let found = OPERATIONS.iter().find_map(|operation| Some((operation, operation.matches(path)?)));
-    if let Some((operation, model)) = found {
-        return if method == Method::POST {
-            Asked::Operation(operation, model)
-        } else {
-            Asked::OtherMethod("POST")
-        };
+    if let Some(reason) = things::not_there(method, path) {
+        return reason;
     }
-    // These two are operations of the API that keep nothing, and no ids.
-    if path.strip_prefix("/v1/responses/").is_some_and(|id| !matches!(id, "" | "compact" | "input_tokens")) {
-        return Asked::NotServed(openai_responses::NOT_STORED);
+    let mut takes: Vec<&str> = Vec::new();
+    for operation in all() {
+        let Some(named) = operation.matches(path) else { continue };
+        if *method == operation.method() {
+            return Asked::Operation(operation, named);
+        }
+        takes.push(operation.method_name());
+    }
+    if !takes.is_empty() {
+        return Asked::OtherMethod(takes.join(", ").into());
     }
     let is_googles = path.starts_with("/v1beta/models");
     // What stands behind a colon is an operation there, and none that there is.
@@ -260,14 +288,14 @@ pub fn find<'a>(method: &Method, path: &'a str) -> Asked<'a> {
             let name = decoded(&name[1..]);
             if is_googles { Asked::GoogleModel(name) } else { Asked::Model(name) }
         }
-        Some(name) if name.is_empty() || name.starts_with('/') => Asked::OtherMethod("GET"),
+        Some(name) if name.is_empty() || name.starts_with('/') => Asked::OtherMethod("GET".into()),
         _ => Asked::Nothing,
     }
 }
 
 /// Whether this version serves a dialect.
 pub fn is_served(dialect: Dialect) -> bool {
-    OPERATIONS.iter().any(|operation| operation.dialect == dialect)
+    all().any(|operation| operation.dialect == dialect)
 }
 
 /// Whose error shape a path speaks, also where there is nothing. Where SDKs of several dialects come, their headers
@@ -305,6 +333,48 @@ impl Operation {
         matches!(self.dialect, Dialect::OpenaiChat | Dialect::OpenaiCompletions)
     }
 
+    /// By which method it is asked for, here and upstream.
+    pub fn method(&self) -> Method {
+        match self.input {
+            Input::Named(Verb::Read) => Method::GET,
+            Input::Named(Verb::Delete) => Method::DELETE,
+            _ => Method::POST,
+        }
+    }
+
+    fn method_name(&self) -> &'static str {
+        match self.input {
+            Input::Named(Verb::Read) => "GET",
+            Input::Named(Verb::Delete) => "DELETE",
+            _ => "POST",
+        }
+    }
+
+    /// Whether it is about something that one channel made: nobody else is asked, and what that channel says of the
+    /// thing is the answer.
+    pub fn is_of_thing(&self) -> bool {
+        matches!(self.input, Input::Named(_))
+    }
+
+    /// Whether it makes something that its channel keeps under an id.
+    pub fn makes_thing(&self) -> bool {
+        match self.input {
+            Input::Named(verb) => verb == Verb::Make,
+            _ => matches!(self.dialect, Dialect::OpenaiResponses | Dialect::OpenaiVideos),
+        }
+    }
+
+    /// Whether it begins work that goes on, and costs, whatever becomes of the answer: it is sent again only where it
+    /// is certain that nobody took it.
+    pub fn is_submission(&self) -> bool {
+        self.dialect == Dialect::OpenaiVideos && self.makes_thing()
+    }
+
+    /// Whether a stream was asked for in the query.
+    pub fn streams(&self, query: Option<&str>) -> bool {
+        self.is_of_thing() && query::values(query, &["stream"]).any(|value| value == "true")
+    }
+
     /// What of a caller's query goes up; the text of a refusal where it asks for what is not done here.
     pub fn upward_query(&self, query: Option<&str>) -> Result<Option<String>, &'static str> {
         let names: &[&str] = match (self.dialect, self.input) {
@@ -313,6 +383,8 @@ impl Operation {
             }
             (Dialect::Gemini, _) => &["prettyPrint", "$prettyPrint"],
             (Dialect::AnthropicMessages, _) => &["beta"],
+            (Dialect::OpenaiResponses, Input::Named(Verb::Read)) => &things::OF_RESPONSES,
+            (Dialect::OpenaiVideos, Input::Named(Verb::Read)) => &["variant"],
             _ => &[],
         };
         // Each of them: which one counts is the upstream's matter.
@@ -342,23 +414,33 @@ impl Operation {
         self.dialect == Dialect::Gemini
     }
 
-    /// The path behind a channel's `base_url`.
-    pub fn upstream_path(&self, upstream_model: &str) -> Cow<'static, str> {
-        match self.upstream_path.split_once("{model}") {
-            None => Cow::Borrowed(self.upstream_path),
-            Some((before, after)) => Cow::Owned(format!("{before}{}{after}", encoded(upstream_model))),
+    /// The path behind a channel's `base_url`. `id` is what the caller's path names.
+    pub fn upstream_path(&self, upstream_model: &str, id: Option<&str>) -> Cow<'static, str> {
+        match (self.place(self.upstream_path), id) {
+            (None, _) => Cow::Borrowed(self.upstream_path),
+            (Some((before, after)), Some(id)) if self.is_of_thing() => {
+                Cow::Owned(format!("{before}{}{after}", encoded(id).replace('/', "%2F")))
+            }
+            (Some((before, after)), _) => Cow::Owned(format!("{before}{}{after}", encoded(upstream_model))),
         }
     }
 
-    /// The model in the path where it stands there; `None` where the path is another one.
+    /// What stands before and behind the name in a path.
+    fn place<'p>(&self, path: &'p str) -> Option<(&'p str, &'p str)> {
+        path.split_once(if self.is_of_thing() { "{id}" } else { "{model}" })
+    }
+
+    /// The model or the id in the path where one stands there; `None` where the path is another one.
     fn matches<'a>(&self, path: &'a str) -> Option<Option<Cow<'a, str>>> {
         self.prefixes.iter().find_map(|prefix| {
             let rest = path.strip_prefix(prefix)?;
-            match self.path.split_once("{model}") {
+            match self.place(self.path) {
                 None => (rest == self.path).then_some(None),
                 Some((before, after)) => {
-                    let model = rest.strip_prefix(before)?.strip_suffix(after)?;
-                    (!model.is_empty()).then(|| Some(decoded(model)))
+                    let name = rest.strip_prefix(before)?.strip_suffix(after)?;
+                    // A model's name may have a slash in it, an id has none.
+                    let is_none = name.is_empty() || (self.is_of_thing() && name.contains('/'));
+                    (!is_none).then(|| Some(decoded(name)))
                 }
             }
         })

@@ -35,7 +35,8 @@ enum Seeing {
 pub(super) fn run(input: &[u8]) {
     let Some(([which, style, a, b], program)) = head(input) else { return };
     let (dialect, rows) = DIALECTS[usize::from(which) % DIALECTS.len()];
-    let operation = OPERATIONS.iter().find(|operation| operation.upstream_path("m") == dialect).unwrap();
+    let operation =
+        OPERATIONS.iter().find(|operation| operation.upstream_path("m", None) == dialect).unwrap();
     let mut frames = Vec::new();
     let mut body = Vec::new();
     for byte in program.iter().take(200) {

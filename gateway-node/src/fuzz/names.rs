@@ -22,7 +22,7 @@ pub(super) fn run(input: &[u8]) {
     let asked = find(&method, path);
     shape(path, &HeaderMap::new());
     if let Asked::Operation(operation, model) = &asked {
-        let up = operation.upstream_path(model.as_deref().unwrap_or("m"));
+        let up = operation.upstream_path(model.as_deref().unwrap_or("m"), model.as_deref());
         assert!(up.parse::<PathAndQuery>().is_ok_and(|parsed| parsed.query().is_none()), "{up}");
         if let Ok(Some(up)) = operation.upward_query(query) {
             assert!(query::value(Some(&up), "key").is_none(), "{up}");

@@ -94,6 +94,11 @@ impl Stream {
         self.judge.seen
     }
 
+    /// Whether the body ended without an event, and in the middle of none.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.judge.seen == 0 && !self.frames.is_mid_event()
+    }
+
     pub(super) fn into_tap(self) -> (Tap, Flow) {
         (Tap::of_stream(self.frames, self.judge.follow), self.judge.flow)
     }

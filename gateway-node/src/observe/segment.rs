@@ -1,11 +1,4 @@
-//! One file of the journal: counts as they were made, one append each. A frame is
-//!
-//! ```text
-//! magic (4) · length (4, little endian) · first 8 bytes of the payload's sha256 · payload: pb::Window
-//! ```
-//!
-//! so that whatever a killed process or a full disk left half-written is stepped over when the file
-//! is folded, and everything after it is still found.
+//! One file of the journal of counts: as they were made, one frame and one append each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,12 +8,11 @@ use std::sync::{Mutex, PoisonError};
 
 use common::id::BootId;
 use common::pb::fleet as pb;
-use common::snapshot::digest;
 use common::window::{AttemptEnd, Counts, RequestOutcome, Totals, Window};
-use prost::Message as _;
 
-const MAGIC: &[u8; 4] = b"\xa5SJ1";
-const HEAD: usize = 4 + 4 + 8;
+use crate::journal::{self, Magic};
+
+const MAGIC: &Magic = b"\xa5SJ1";
 
 /// A segment that is written to. Its totals are counted apart from its file, to check it.
 #[derive(Debug)]
@@ -87,7 +79,7 @@ impl Segment {
         attempt: Option<(&str, AttemptEnd)>,
         request: Option<RequestOutcome>,
     ) -> io::Result<()> {
-        let frame = encode(&entry(now_ms, model, attempt, request));
+        let frame = journal::encode(MAGIC, &entry(now_ms, model, attempt, request));
         let written = match (&self.file).write(&frame) {
             Ok(length) if length == frame.len() => Ok(()),
             Ok(_) => Err(io::Error::from(io::ErrorKind::WriteZero)),
@@ -192,71 +184,32 @@ fn entry(
     }
 }
 
-fn encode(entry: &pb::Window) -> Vec<u8> {
-    let length = entry.encoded_len();
-    let mut frame = Vec::with_capacity(HEAD + length);
-    frame.extend_from_slice(MAGIC);
-    frame.extend_from_slice(&(length as u32).to_le_bytes());
-    frame.extend_from_slice(&[0; 8]);
-    // A Vec grows as it must: this cannot fail.
-    let encoded = entry.encode(&mut frame);
-    debug_assert!(encoded.is_ok());
-    let sum = digest(&frame[HEAD..]);
-    frame[8..HEAD].copy_from_slice(&sum[..8]);
-    frame
-}
-
 /// Adds up every whole frame of a segment's bytes.
 pub(super) fn fold(bytes: &[u8]) -> Folded {
     let mut folded = Folded::default();
-    let mut at = 0;
-    while at < bytes.len() {
-        match decode(&bytes[at..]) {
-            Some((entry, length)) => {
-                let span = folded.span_ms.get_or_insert((entry.start_ms, entry.end_ms));
-                *span = (span.0.min(entry.start_ms), span.1.max(entry.end_ms));
-                folded.counts.merge(Window::from(entry).counts);
-                at += length;
-            }
-            None => {
-                let rest = &bytes[at + 1..];
-                let skipped = memchr::memmem::find(rest, MAGIC).unwrap_or(rest.len()) + 1;
-                folded.torn += skipped;
-                at += skipped;
-            }
-        }
-    }
+    folded.torn = journal::read(MAGIC, bytes, |entry: pb::Window| {
+        let span = folded.span_ms.get_or_insert((entry.start_ms, entry.end_ms));
+        *span = (span.0.min(entry.start_ms), span.1.max(entry.end_ms));
+        folded.counts.merge(Window::from(entry).counts);
+    });
     folded
-}
-
-fn decode(bytes: &[u8]) -> Option<(pb::Window, usize)> {
-    let (head, rest) = bytes.split_at_checked(HEAD)?;
-    let (magic, length, sum) = (head.get(..4)?, head.get(4..8)?, head.get(8..)?);
-    let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
-    let payload = rest.get(..length)?;
-    let is_whole = magic == MAGIC && digest(payload)[..8] == *sum;
-    Some((pb::Window::decode(is_whole.then_some(payload)?).ok()?, HEAD + length))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(model: &str) -> Vec<u8> {
-        encode(&entry(5, model, Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served)))
-    }
-
     #[test]
-    fn a_half_written_frame_costs_only_itself() {
-        for cut in 0..frame("torn").len() {
-            let mut bytes = frame("before");
-            bytes.extend_from_slice(&frame("torn")[..cut]);
-            bytes.extend_from_slice(&frame("after"));
-            let folded = fold(&bytes);
-            let models: Vec<_> = folded.counts.requests.keys().map(|(model, _)| model.as_str()).collect();
-            assert_eq!(models, ["after", "before"], "cut at {cut}");
-            assert_eq!((folded.torn, folded.counts.totals().attempts), (cut, 2));
-        }
+    fn counts_of_whole_frames_are_added_up() {
+        let frame = |now_ms, model: &str| {
+            let entry = entry(now_ms, model, Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served));
+            journal::encode(MAGIC, &entry)
+        };
+        let bytes = [&frame(5, "before"), &frame(6, "torn")[..20], &frame(4, "after")].concat();
+        let folded = fold(&bytes);
+        let models: Vec<_> = folded.counts.requests.keys().map(|(model, _)| model.as_str()).collect();
+        assert_eq!(models, ["after", "before"]);
+        assert_eq!((folded.torn, folded.span_ms, folded.counts.totals().attempts), (20, Some((4, 5)), 2));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use common::limits::{CONNECT_TIMEOUT, ROUTING_CHAIN_MAX};
 use common::pb::fleet as pb;
 
 use super::path::Template;
-use super::{Chain, Entry, Route, Table};
+use super::{Chain, Entry, Route, Table, things};
 use crate::channel::breaker::Policy;
 use crate::channel::{Channel, ChannelState, Identity, Pause, RouteState};
 use crate::dialect::{operation, percent};
@@ -50,8 +50,9 @@ pub fn build(
     if !builder.violations.is_empty() {
         return Err(builder.violations);
     }
+    let things = things::build(snapshot, &channels, previous, connections)?;
     let channels = channels.into_iter().map(|(id, built)| (id, built.channel)).collect();
-    let table = Table { revision: snapshot.revision, epoch, channels, models };
+    let table = Table { revision: snapshot.revision, epoch, channels, things, models };
     Ok(Built { table, warnings: builder.warnings })
 }
 
@@ -63,12 +64,12 @@ struct Builder<'a> {
     warnings: Vec<pb::Violation>,
 }
 
-struct BuiltChannel {
-    channel: Arc<Channel>,
-    base_url: Arc<str>,
-    query: Arc<str>,
-    paths: BTreeMap<Dialect, Arc<Template>>,
-    tls_ca_file: Option<PathBuf>,
+pub(super) struct BuiltChannel {
+    pub(super) channel: Arc<Channel>,
+    pub(super) base_url: Arc<str>,
+    pub(super) query: Arc<str>,
+    pub(super) paths: BTreeMap<Dialect, Arc<Template>>,
+    pub(super) tls_ca_file: Option<PathBuf>,
 }
 
 impl Builder<'_> {

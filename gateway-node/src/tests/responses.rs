@@ -206,39 +206,6 @@ async fn br_086_a_last_event_that_comes_in_two_reads_is_a_clean_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_one_channel_has_stored_is_refused_and_nothing_is_sent() {
-    let node = node(2);
-    for (member, param) in [
-        (r#""previous_response_id":"resp_1""#, "previous_response_id"),
-        (r#""background":true"#, "background"),
-        (r#""conversation":"conv_1""#, "conversation"),
-    ] {
-        let request = post_json("/v1/responses", &format!(r#"{{"model":"m","input":"hi",{member}}}"#));
-        let answered = node.send(request).await;
-        assert_eq!(answered.status, 400, "{member}");
-        let (text, _) = answered.text().await;
-        let error: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(error["error"]["code"], "invalid_request", "{text}");
-        let message = error["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with(&format!("\"{param}\" is not served")), "{message}");
-    }
-    for (method, path) in [
-        ("GET", "/v1/responses/resp_1"),
-        ("DELETE", "/v1/responses/resp_1"),
-        ("POST", "/v1/responses/resp_1/cancel"),
-        ("GET", "/v1/responses/resp_1/input_items"),
-    ] {
-        let mut request = post_json(path, "");
-        *request.method_mut() = method.parse().unwrap();
-        let answered = node.send(request).await;
-        assert_eq!(answered.status, 404, "{method} {path}");
-        let (text, _) = answered.text().await;
-        assert!(text.contains("this version") && text.contains(r#""code":"not_found""#), "{text}");
-    }
-    assert_eq!(node.called(), [0, 0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn keepalives_do_not_keep_a_stalled_stream_alive() {
     let node = node(1);
     let mut script = vec![sse_head(), chunk(&created("a")), chunk(DELTA)];

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::clock::Clock;
 use common::pb::fleet as pb;
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
+use http::Request;
+use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sha2::Digest as _;
@@ -22,12 +22,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::api::auth::Keys;
 use crate::api::{Gateway, Settings, serve};
+use crate::bindings::{Bindings, Lookup};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::table::build::build;
 use crate::upstream::Connections;
 use crate::upstream::client::{Dial, Io};
 pub use pipe::Pipe;
+
+mod answered;
+mod plane;
+
+pub use answered::Answered;
+pub use plane::Plane;
 
 pub const KEY: &str = "sk-caller";
 
@@ -231,8 +238,10 @@ async fn read_request(io: &mut DuplexStream, read: &mut Vec<u8>) -> Option<Call>
 pub struct Node {
     pub gateway: Arc<Gateway>,
     pub upstreams: BTreeMap<&'static str, Arc<Upstream>>,
+    /// What the control plane says of ids.
+    pub plane: Arc<Plane>,
     tasks: TaskTracker,
-    _dir: tempfile::TempDir,
+    pub dir: tempfile::TempDir,
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -313,14 +322,22 @@ impl Node {
     pub fn over(dial: Dial) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let observer = Observer::open(dir.path(), "boot".into(), Clock::system()).unwrap();
+        let bindings = Bindings::open(dir.path(), Clock::system()).unwrap();
+        let plane = Arc::<Plane>::default();
+        let asked = plane.clone();
+        let lookup = Lookup::new(Arc::new(move |name| {
+            let plane = asked.clone();
+            Box::pin(async move { plane.tell(name).await })
+        }));
         let gateway = Gateway::new(
             Settings::default(),
             observer,
+            (bindings, lookup),
             Metrics::new(),
             Connections::over(move |_| Ok(dial.clone())),
             Clock::system(),
         );
-        Node { gateway, upstreams: BTreeMap::new(), tasks: TaskTracker::new(), _dir: dir }
+        Node { gateway, upstreams: BTreeMap::new(), plane, tasks: TaskTracker::new(), dir }
     }
 
     pub fn install(&self, snapshot: &pb::Snapshot) {
@@ -443,56 +460,6 @@ pub fn file(name: &str, content: &str) -> String {
 
 /// The end of such a form.
 pub const CLOSED: &str = "--B--\r\n";
-
-/// An answer whose headers have come.
-pub struct Answered {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    /// From sending to the headers.
-    pub after: Duration,
-    pub began: Instant,
-    body: hyper::body::Incoming,
-    _driver: tokio::task::JoinSet<()>,
-    _sender: hyper::client::conn::http1::SendRequest<Full<Bytes>>,
-}
-
-impl Answered {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(|value| value.to_str().unwrap())
-    }
-
-    /// The next piece of the body; `Err` when the connection was aborted.
-    pub async fn next(&mut self) -> Option<Result<String, hyper::Error>> {
-        let frame = self.body.frame().await?;
-        Some(frame.map(|frame| String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()))
-    }
-
-    /// The whole body as it is, and whether it came to its end.
-    pub async fn bytes(mut self) -> (Vec<u8>, bool) {
-        let mut bytes = Vec::new();
-        while let Some(frame) = self.body.frame().await {
-            let Ok(frame) = frame else { return (bytes, false) };
-            bytes.extend_from_slice(&frame.into_data().unwrap());
-        }
-        (bytes, true)
-    }
-
-    /// The whole body and when it ended, from the start of the request.
-    pub async fn text(mut self) -> (String, Duration) {
-        let mut text = String::new();
-        while let Some(piece) = self.next().await {
-            text += &piece.unwrap();
-        }
-        (text, self.began.elapsed())
-    }
-
-    pub async fn code(self) -> (StatusCode, String) {
-        let status = self.status;
-        let (text, _) = self.text().await;
-        let body: serde_json::Value = serde_json::from_str(&text).unwrap();
-        (status, body["error"]["code"].as_str().unwrap().to_owned())
-    }
-}
 
 /// Waits until `seconds` after `t0`.
 pub async fn until(t0: Instant, seconds: f64) {

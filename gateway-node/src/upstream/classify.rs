@@ -30,7 +30,28 @@ pub fn classify(status: StatusCode, headers: &HeaderMap, body: &[u8], now_ms: u6
     let (class, reason) = exactly(Some(status), &parts).unwrap_or_else(|| by_status(status, &parts));
     let hint = hint::retry_after(headers, body, now_ms).or(parts.retry_delay);
     let hint = hint.or_else(|| (status == 429).then(|| hint::reset(headers)).flatten());
-    finish(class, reason, Some(status), &parts).with_retry_after(hint)
+    finish(class, reason, Some(status), &parts)
+        .with_retry_after(hint)
+        .with_untaken(is_refusal(status) && parts.shape == Shape::Dialect)
+}
+
+/// A status that says, together with an error of the dialect, that nothing was begun.
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 401 | 402 | 403 | 404 | 429 | 503)
+}
+
+/// What a refusal means where no other channel can be asked: a proxy's page ends the request as an upstream's own words
+/// do. `is_of_thing` says that it is about what one channel made: that it is not there, or not in a state for what was
+/// asked, is the answer then, and takes no route away.
+pub fn alone(fault: Fault, is_of_thing: bool) -> Fault {
+    let is_answer = is_of_thing && matches!(fault.status, Some(404 | 405 | 409 | 410));
+    match fault.class {
+        F::Misconfigured | F::Transient | F::BadRequest if is_answer => {
+            Fault { class: F::BadRequest, reason: Reason::Plain, ..fault }
+        }
+        F::BadRequest if fault.reason == Reason::Unshaped => Fault { reason: Reason::Plain, ..fault },
+        _ => fault,
+    }
 }
 
 /// Judges an error inside a 200.

@@ -61,6 +61,9 @@ pub struct SendFault {
     /// The connection was reused and not a byte of an answer had come: the pool was stale, not the upstream. Or the
     /// upstream says over HTTP/2 that it did nothing with this request. Either way it may be sent once more.
     pub was_stale: bool,
+    /// It is certain that the upstream did not begin to work on it: there was no connection, nothing was sent, or it
+    /// said so.
+    pub is_untaken: bool,
 }
 
 /// What gave way before the response headers.
@@ -168,7 +171,21 @@ fn judge(error: &SendError) -> SendFault {
         | TransportFault::Tls
         | TransportFault::Unreachable => false,
     };
-    SendFault { was_stale, kind }
+    let is_untaken = error.is_connect() || was_never_sent(error) || was_refused(error);
+    SendFault { kind, was_stale, is_untaken }
+}
+
+/// The upstream said itself, by HTTP/2, that it did not process the request.
+fn was_refused(error: &SendError) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(h2) = error.downcast_ref::<h2::Error>() {
+            let is_unprocessed = h2.is_go_away() || h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return h2.is_remote() && is_unprocessed;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn was_never_sent(error: &SendError) -> bool {

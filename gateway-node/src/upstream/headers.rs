@@ -54,8 +54,10 @@ const NEVER_UP: &[&str] = &[
 ];
 const NEVER_UP_PREFIXES: &[&str] = &["x-sluice-", "x-forwarded-", "x-envoy-", "sec-", "access-control-"];
 
-/// The operator's account at the upstream, the upstream's edge, and what we say ourselves.
+/// The operator's account at the upstream, the upstream's edge, and what we say ourselves; also that a part of the answer
+/// may be asked for, which does not go up.
 const NEVER_DOWN: &[&str] = &[
+    "accept-ranges",
     "set-cookie",
     "set-cookie2",
     "x-should-retry",

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -41,6 +41,8 @@ pub struct Outgoing<'a> {
     pub until: Option<Until>,
     /// What is asked for, and how the answer is judged.
     pub operation: &'static Operation,
+    /// What the path names by its id.
+    pub named: Option<&'a str>,
     /// The caller's own query, as far as it goes up.
     pub query: Option<&'a str>,
 }
@@ -90,7 +92,7 @@ async fn ask(
 ) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
     // The table's part of an address is known to be one: only a caller's query can make it too long.
-    let uri = route.uri(outgoing.operation, outgoing.query).map_err(|_| {
+    let uri = route.uri(outgoing.operation, outgoing.named, outgoing.query).map_err(|_| {
         let detail = Detail::new("the query of the request is too long", None, None, None);
         Fault::of(FailureClass::BadRequest)
             .with_status(StatusCode::URI_TOO_LONG.as_u16())
@@ -104,7 +106,7 @@ async fn ask(
         .map_err(|_| Fault::of(FailureClass::Timeout))?
         .map_err(|fault| {
             debug!(channel.id = %route.channel.id, "no answer: {fault}");
-            Fault::of(FailureClass::Connect)
+            Fault::of(FailureClass::Connect).with_untaken(fault.is_untaken)
         })?;
     let headers_at = Instant::now();
     route.channel.metrics.headers_seconds(headers_at - started);
@@ -124,6 +126,7 @@ async fn ask(
     let gate = Gate::new(rules, may_stream, content_type, until);
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let gate = if leaves_out { gate.leaving_out(ask_usage::is_answer) } else { gate };
+    let gate = if outgoing.operation.is_of_thing() { gate.taking_nothing() } else { gate };
     let held = hold(gate, body, gates.share(), headers_at + route.gate_timeout, route.idle_timeout).await;
     route.channel.metrics.gate_held(headers_at.elapsed());
     match held {
@@ -162,12 +165,16 @@ async fn send(
     let credential = route.channel.credential.header(rules.auth);
     let request = || {
         let mut request = Request::new(body.clone());
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = outgoing.operation.method();
         *request.uri_mut() = uri.clone();
         *request.headers_mut() =
             headers::upward(outgoing.headers, rules.headers, &route.channel.headers, credential.clone());
         request
     };
+    // A stale connection would leave it open whether the request was taken: this one is sent once, over a fresh one.
+    if outgoing.operation.is_submission() {
+        return route.client.send_afresh(request()).await;
+    }
     let sent_at = Instant::now();
     match route.client.send(request()).await {
         Err(fault) if fault.was_stale && sent_at.elapsed() <= STALE_CONNECTION_MAX => {

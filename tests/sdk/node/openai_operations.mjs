@@ -101,10 +101,6 @@ const operations = {
     await client.responses.create({ model, input: "and then?", previous_response_id: "resp_1" });
   },
 
-  async background(model) {
-    await client.responses.create({ model, input: "grüß dich", background: true });
-  },
-
   async retrieve(model) {
     await client.responses.retrieve("resp_1");
   },

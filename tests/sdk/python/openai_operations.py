@@ -117,10 +117,6 @@ def previous_response(model, result):
     client.responses.create(model=model, input="and then?", previous_response_id="resp_1")
 
 
-def background(model, result):
-    client.responses.create(model=model, input="grüß dich", background=True)
-
-
 def retrieve(model, result):
     client.responses.retrieve("resp_1")
 
@@ -142,7 +138,6 @@ OPERATIONS = {
         images,
         images_stream,
         previous_response,
-        background,
         retrieve,
     ]
 }

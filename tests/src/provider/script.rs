@@ -6,7 +6,7 @@ mod chat;
 mod gemini;
 mod media;
 mod messages;
-mod openai;
+pub(super) mod openai;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -183,6 +183,13 @@ pub struct Asked {
     pub wanted: Wanted,
 }
 
+impl Asked {
+    /// The id of the answer.
+    pub fn answer_id(&self) -> String {
+        answer_id(&self.path, &self.provider, self.number)
+    }
+}
+
 /// What the scripts send in one wire format.
 struct Wire {
     /// What its answers' ids begin with.
@@ -215,6 +222,7 @@ impl Wire {
             path if path.ends_with("/chat/completions") => &chat::WIRE,
             path if path.ends_with("/completions") => &openai::COMPLETIONS,
             path if path.ends_with("/responses") => &openai::RESPONSES,
+            path if path.ends_with("/videos") || path.ends_with("/remix") => &openai::VIDEOS,
             path if path.ends_with("/images/generations") => &openai::IMAGES,
             path if path.ends_with("/images/edits") => &media::EDITS,
             path if path.ends_with("/images/variations") => &openai::IMAGES,

@@ -376,26 +376,76 @@ fn whole_answers_are_judged_by_what_is_in_them() {
 }
 
 #[test]
-fn what_only_one_channel_has_stored_is_refused() {
+fn a_request_says_what_it_goes_on_from_and_whether_its_answer_is_kept() {
     let asked = |more: &str| scan(format!(r#"{{"model":"m","input":"hi"{more}}}"#).as_bytes());
-    for more in [
-        "",
-        r#","previous_response_id":null"#,
-        r#","background":false,"store":true"#,
-        r#","background":null"#,
-        r#","conversation":null,"stream":true"#,
-        r#","metadata":{"previous_response_id":"x","background":true}"#,
+    for (more, previous, is_stored) in [
+        ("", None, true),
+        (r#","previous_response_id":null,"store":null"#, None, true),
+        (r#","background":true,"store":true"#, None, true),
+        (r#","conversation":null,"stream":true,"store":false"#, None, false),
+        (r#","metadata":{"previous_response_id":"x","store":false}"#, None, true),
+        (r#","previous_response_id":"resp_1""#, Some("resp_1"), true),
+        (r#","previous\u005fresponse_id":"resp_\u0031","store":false"#, Some("resp_1"), false),
     ] {
-        assert_eq!(asked(more).unwrap().model, "m", "{more}");
+        let create = asked(more).unwrap();
+        assert_eq!((create.previous.as_deref(), create.is_stored), (previous, is_stored), "{more}");
+        assert_eq!(create.scanned.model, "m");
     }
-    for (more, param) in [
-        (r#","previous_response_id":"resp_1""#, "previous_response_id"),
-        (r#","previous\u005fresponse_id":"resp_1""#, "previous_response_id"),
-        (r#","background":true"#, "background"),
-        (r#","conversation":"conv_1""#, "conversation"),
-        (r#","conversation":{"id":"conv_1"}"#, "conversation"),
-    ] {
+    for more in [r#","conversation":"conv_1""#, r#","conversation":{"id":"conv_1"}"#] {
         let text = asked(more).unwrap_err().to_string();
-        assert!(text.starts_with(&format!("\"{param}\" is not served: ")), "{text}");
+        assert!(text.starts_with("\"conversation\" is not served: "), "{text}");
     }
+    for more in [r#","previous_response_id":7"#, r#","previous_response_id":"""#] {
+        let text = asked(more).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "\"previous_response_id\" must be the id of a response, or null (line 1, column 50)"
+        );
+    }
+}
+
+#[test]
+fn a_stored_response_that_has_failed_is_an_answer_and_an_error_is_none() {
+    let events = [
+        (
+            "response.failed",
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"b"}}}"#,
+            Verdict::End,
+            After::Done,
+        ),
+        (
+            "response.completed",
+            r#"{"type":"response.completed","response":{"status":"completed"}}"#,
+            Verdict::End,
+            After::Done,
+        ),
+        (
+            "response.output_text.delta",
+            r#"{"type":"response.output_text.delta","delta":"x"}"#,
+            Verdict::Content,
+            After::Ordinary,
+        ),
+        (
+            "response.created",
+            r#"{"type":"response.created","response":{"id":"r","status":"queued"}}"#,
+            Verdict::Hold,
+            After::Ordinary,
+        ),
+    ];
+    for (name, data, verdict, after) in events {
+        let event = Event {
+            name: Some(name.as_bytes()),
+            data: data.as_bytes().into(),
+            end: 0,
+            size: 0,
+            is_opaque: false,
+        };
+        assert_eq!((STORED.judge)(&event), verdict, "{name}");
+        assert_eq!((STORED.observe)(&event), after, "{name}");
+    }
+    let data = r#"{"type":"error","error":{"type":"server_error","code":"server_error","message":"b"}}"#;
+    let event =
+        Event { name: Some(b"error"), data: data.as_bytes().into(), end: 0, size: 0, is_opaque: false };
+    assert!(matches!((STORED.judge)(&event), Verdict::Error(_)));
+    assert_eq!((STORED.observe)(&event), After::Raises);
 }

@@ -28,12 +28,28 @@ fn a_path_asks_for_one_thing_and_what_is_not_there_is_said() {
         ("POST", "/v1/messages/batches", "not_found"),
         ("POST", "/v1/responses", "openai-responses "),
         ("GET", "/v1/responses", "method_not_allowed"),
-        ("GET", "/v1/responses/resp_1", "not served"),
-        ("DELETE", "/v1/responses/resp_1", "not served"),
-        ("POST", "/v1/responses/resp_1/cancel", "not served"),
-        ("GET", "/v1/responses/resp_1/input_items", "not served"),
+        ("GET", "/v1/responses/resp_1", "openai-responses resp_1"),
+        ("DELETE", "/v1/responses/resp_1/", "openai-responses resp_1"),
+        ("POST", "/v1/responses/resp_1", "method_not_allowed"),
+        ("POST", "/v1/responses/resp_1/cancel", "openai-responses resp_1"),
+        ("GET", "/v1/responses/resp_1/input_items", "openai-responses resp_1"),
+        ("GET", "/v1/responses/resp_1/nothing", "not_found"),
+        ("GET", "/v1/responses/a%2Fb", "openai-responses a/b"),
         ("POST", "/v1/responses/compact", "not_found"),
         ("POST", "/v1/responses/input_tokens", "not_found"),
+        ("GET", "/v1/responses/compact", "not_found"),
+        ("POST", "/v1/conversations", "not served"),
+        ("GET", "/v1/conversations/conv_1/items", "not served"),
+        ("POST", "/v1/videos", "openai-videos "),
+        ("GET", "/v1/videos", "not served"),
+        ("DELETE", "/v1/videos", "method_not_allowed"),
+        ("GET", "/v1/videos/video_1", "openai-videos video_1"),
+        ("DELETE", "/v1/videos/video_1", "openai-videos video_1"),
+        ("GET", "/v1/videos/video_1/content", "openai-videos video_1"),
+        ("POST", "/v1/videos/video_1/remix", "openai-videos video_1"),
+        ("GET", "/v1/videos/video_1/remix", "method_not_allowed"),
+        ("POST", "/v1/videos/edits", "not served"),
+        ("GET", "/v1/videos/characters/c", "not served"),
         ("POST", "/v1/completions", "openai-completions "),
         ("POST", "/v1/embeddings", "openai-embeddings "),
         ("POST", "/v1/moderations", "openai-moderations "),
@@ -116,7 +132,24 @@ fn the_upstreams_name_stands_in_the_upstreams_path() {
     let Asked::Operation(operation, _) = find(&Method::POST, "/models/m:generateContent") else {
         panic!("no operation");
     };
-    assert_eq!(operation.upstream_path("org/a b:c"), "/models/org/a%20b%3Ac:generateContent");
+    assert_eq!(operation.upstream_path("org/a b:c", Some("m")), "/models/org/a%20b%3Ac:generateContent");
+}
+
+#[test]
+fn an_id_goes_up_as_one_part_of_the_path_with_what_may_be_asked_of_it() {
+    let Asked::Operation(operation, Some(id)) = find(&Method::GET, "/v1/responses/a%2F..%3Fb") else {
+        panic!("no operation");
+    };
+    assert_eq!(operation.upstream_path("m", Some(&id)), "/responses/a%2F..%3Fb");
+    let query = Some("stream=true&starting_after=7&key=sk&include[]=a&x=1");
+    assert_eq!(operation.upward_query(query), Ok(Some("stream=true&starting_after=7&include[]=a".into())));
+    assert!(operation.streams(query) && !operation.streams(Some("stream=false")));
+}
+
+#[test]
+fn what_takes_several_methods_names_them_all() {
+    let Asked::OtherMethod(takes) = find(&Method::PUT, "/v1/videos/video_1") else { panic!("found") };
+    assert_eq!(takes, "GET, DELETE");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use prost::Message as _;
 
 use super::*;
 use crate::api::Settings;
+use crate::bindings::{Bindings, Lookup, Told};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::upstream::Connections;
@@ -23,7 +24,10 @@ fn gateway(dir: &Path) -> Arc<Gateway> {
     let clock = Clock::manual(1);
     let boot = BootId::from(uuid::Uuid::now_v7().to_string());
     let observer = Observer::open(dir, boot, clock.clone()).unwrap();
-    Gateway::new(Settings::default(), observer, Metrics::new(), Connections::new(), clock)
+    let bindings = Bindings::open(dir, clock.clone()).unwrap();
+    let lookup = Lookup::new(Arc::new(|_| Box::pin(std::future::ready(Told::Unclear))));
+    let connections = Connections::new();
+    Gateway::new(Settings::default(), observer, (bindings, lookup), Metrics::new(), connections, clock)
 }
 
 impl Node {

@@ -88,6 +88,9 @@ pub(super) const MODERATIONS: Wire = Wire {
     ..chat::WIRE
 };
 
+pub(super) const VIDEOS: Wire =
+    Wire { id: "video", whole: |asked, _| pretty(&video(asked, "queued")), ..chat::WIRE };
+
 pub(super) const RERANK: Wire = Wire {
     id: "rerank",
     whole: |asked, text| {
@@ -126,7 +129,28 @@ pub(super) fn pretty(answer: &Value) -> Bytes {
     format!("{answer:#}\n").into()
 }
 
-pub(super) fn response(asked: &Asked, status: &str, output: Value) -> Value {
+/// A stored response, finished.
+pub(in crate::provider) fn completed(asked: &Asked) -> Value {
+    let text = super::healthy_text(asked);
+    response(asked, "completed", json!([message("completed", json!([part(&text)]))]))
+}
+
+/// The stream that a response was, from its first event.
+pub(in crate::provider) fn events(asked: &Asked) -> String {
+    let delta = (RESPONSES.delta)(asked, &super::healthy_text(asked));
+    (RESPONSES.preamble)(asked) + &delta + &(RESPONSES.finish)(asked)
+}
+
+/// A video in some state.
+pub(in crate::provider) fn video(asked: &Asked, status: &str) -> Value {
+    json!({
+        "id": asked.answer_id(), "object": "video", "created_at": 1_700_000_000, "status": status,
+        "model": asked.model, "progress": if status == "completed" { 100 } else { 0 },
+        "seconds": "4", "size": "720x1280", "error": null, "x_served_by": asked.provider,
+    })
+}
+
+pub(in crate::provider) fn response(asked: &Asked, status: &str, output: Value) -> Value {
     json!({
         "id": answer_id(&asked.path, &asked.provider, asked.number),
         "object": "response", "created_at": 1_700_000_000, "status": status, "error": null,
