@@ -192,6 +192,9 @@ impl Relay {
             TapEnd::Complete => {
                 self.is_over = true;
                 self.tap.release(&mut self.held);
+                if self.tap.lacks_blank_line() {
+                    self.closing = Some(Bytes::from_static(b"\n\n"));
+                }
                 self.serve();
             }
             TapEnd::Truncated => self.break_off(),

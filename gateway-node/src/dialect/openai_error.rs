@@ -54,10 +54,10 @@ pub fn find_nested(map: &Map<String, Value>, has_answer: bool) -> Option<Parts> 
 pub fn find_member(map: &Map<String, Value>, has_answer: bool) -> Option<&Value> {
     match map.get("error")? {
         Value::Null => None,
-        // An empty one is how some servers write "none"; alone it is all there is.
+        // An empty one is how some servers write "none"; alone, without even an empty list of choices, it is all there is.
         error if is_something(error) || matches!(error, Value::Bool(true) | Value::Number(_)) => Some(error),
         Value::Object(members) if !members.is_empty() => map.get("error"),
-        error => (!has_answer).then_some(error),
+        error => (!has_answer && !map.contains_key("choices")).then_some(error),
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Splitter {
     open: Option<usize>,
     /// The body ended inside an event.
     is_unclosed: bool,
+    /// That event was whole but for its blank line.
+    lacks_blank_line: bool,
 }
 
 /// An event between two chunks.
@@ -145,7 +147,11 @@ impl Splitter {
             // Nobody can tell whether all of it came.
             self.begun.clear();
         } else {
-            self.begun.report(data, name, 0, self.open.unwrap_or_default(), on_event);
+            let lacks_blank_line = &mut self.lacks_blank_line;
+            self.begun.report(data, name, 0, self.open.unwrap_or_default(), &mut |event| {
+                *lacks_blank_line = true;
+                on_event(event);
+            });
         }
         self.open = None;
         self.is_unclosed = true;
@@ -154,6 +160,11 @@ impl Splitter {
     /// Whether the stream stands inside an event, so that a frame put here would become part of it.
     pub fn is_mid_event(&self) -> bool {
         self.begun.size > 0 || self.is_unclosed
+    }
+
+    /// Whether the body ended behind an event that lacks only its blank line, without which clients drop it.
+    pub fn lacks_blank_line(&self) -> bool {
+        self.lacks_blank_line
     }
 
     /// Bytes of the event that has no end yet.

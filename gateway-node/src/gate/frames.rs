@@ -51,6 +51,14 @@ impl Frames {
         }
     }
 
+    /// Whether the last event lacks only its blank line, without which clients drop it.
+    pub(super) fn lacks_blank_line(&self) -> bool {
+        match self {
+            Frames::Events(splitter) => splitter.lacks_blank_line(),
+            Frames::Elements(_) => false,
+        }
+    }
+
     /// Whether the stream may end here as far as its form goes: an array must be closed.
     pub(super) fn may_end(&self) -> bool {
         match self {

@@ -231,6 +231,14 @@ impl Tap {
         }
     }
 
+    /// Whether the body is over and its last event lacks only the blank line, without which clients drop it.
+    pub fn lacks_blank_line(&self) -> bool {
+        match &self.kind {
+            Kind::Stream(stream) => stream.0.lacks_blank_line(),
+            Kind::Whole(_) => false,
+        }
+    }
+
     /// Whether it is a stream: its end is told by an event.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_))

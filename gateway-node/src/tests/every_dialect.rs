@@ -224,6 +224,22 @@ async fn br_023_br_024_br_025_thirty_seconds_after_the_headers_the_answer_is_com
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_last_event_that_lacks_its_blank_line_gets_it_since_clients_would_drop_it() {
+    for speaks in &ALL {
+        for gate in ["content", "complete"] {
+            let node = speaks.node(1);
+            let stream = speaks.stream("x");
+            node.up("a").does([streamed(&[stream.trim_end()])]);
+            let mut ask = speaks.ask(true);
+            ask.headers_mut().insert("x-sluice-gate", gate.parse().unwrap());
+            let (text, _) = node.send(ask).await.text().await;
+            assert_eq!(text, stream.trim_end().to_owned() + "\n\n", "{}", speaks.dialect);
+            assert_eq!(node.counted().1, [("served".into(), 1)].into(), "{}", speaks.dialect);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn br_013_an_answer_of_thoughts_alone_is_an_answer() {
     for speaks in &ALL {
         let Some(thought) = speaks.thought else { continue };
