@@ -10,6 +10,7 @@ mod azure;
 mod bindings;
 mod breaker;
 mod callers;
+mod cases;
 mod connections;
 mod cuts;
 mod encodings;

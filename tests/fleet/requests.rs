@@ -278,3 +278,20 @@ async fn br_124_a_pooled_connection_that_died_costs_neither_the_request_nor_a_fa
     assert_eq!(p2.call_count(), 0);
     fleet.finish()
 }
+
+#[tokio::test]
+async fn br_133_a_change_of_nothing_but_a_timeout_is_in_use_once_it_is_acknowledged() -> anyhow::Result<()> {
+    let (p1, p2) = two().await?;
+    let document = chain_of("m", &[&p1, &p2]);
+    let fleet = Fleet::with_catalog(1, &document).await?;
+    let caller = fleet.caller(0)?;
+    p1.set(Script::Hang).await;
+    let patient = timeout(Duration::from_millis(500), caller.chat("m", false)).await;
+    assert!(patient.is_err(), "headers are waited for 240 s");
+    let revision = fleet.apply(&document.policy("timeouts = { headers = \"200ms\" }")).await?;
+    fleet.in_sync(revision).await?;
+    let answer = timeout(SOON, caller.chat("m", false)).await??;
+    assert_eq!((answer.status, answer.header("x-sluice-channel")), (200, "p2"));
+    assert_eq!(answer.header("x-sluice-revision"), revision.to_string());
+    fleet.finish()
+}

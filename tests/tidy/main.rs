@@ -66,6 +66,14 @@ const IMPURE: [&str; 9] = [
 /// Crates that would bring a second TLS library into the programs.
 const BANNED_CRATES: [&str; 4] = ["aws-lc-rs", "aws-lc-sys", "native-tls", "openssl-sys"];
 
+/// Faults reported against other gateways, each of which some test must name as `br_NNN`. A further one is added with
+/// its test.
+const CASES: [u16; 67] = [
+    1, 2, 3, 5, 6, 8, 11, 12, 13, 14, 15, 17, 18, 20, 21, 22, 23, 24, 25, 27, 30, 32, 34, 36, 39, 41, 42, 44,
+    46, 47, 49, 52, 55, 58, 59, 61, 65, 67, 69, 72, 73, 75, 80, 82, 84, 86, 97, 100, 102, 103, 105, 109, 110,
+    112, 114, 116, 118, 120, 122, 124, 126, 131, 133, 134, 137, 138, 141,
+];
+
 struct Source {
     /// Relative to the root.
     path: String,
@@ -157,6 +165,25 @@ fn nothing_is_left_for_later_and_no_test_is_skipped() -> anyhow::Result<()> {
         }
     }
     none(faults)
+}
+
+#[test]
+fn every_known_case_has_a_test_that_carries_its_id() -> anyhow::Result<()> {
+    let sources = tracked(&[".rs"])?;
+    let mut named = BTreeSet::new();
+    for source in &sources {
+        let tests = source.text.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
+        for name in tests {
+            let mut words = name.split('_').peekable();
+            while let Some(word) = words.next() {
+                if word == "br" {
+                    named.extend(words.peek().and_then(|number| number.parse::<u16>().ok()));
+                }
+            }
+        }
+    }
+    let lost = CASES.iter().filter(|case| !named.contains(case));
+    none(lost.map(|case| format!("no test is named br_{case:03}")).collect())
 }
 
 #[test]
