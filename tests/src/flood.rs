@@ -18,6 +18,8 @@ use crate::system::resident;
 
 /// Buffers that the system lends to a socket at either end.
 const SOCKET_BYTES: u32 = 16 * 1024;
+/// Half seconds in which nobody reads.
+const FILLING: usize = 20;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
@@ -209,20 +211,21 @@ pub async fn measure(
     pace: Pace,
 ) -> anyhow::Result<Memory> {
     let (pid, address) = node;
-    let idle = resident(pid)?;
+    flood.go.send_replace(false);
+    let (idle, written) = (resident(pid)?, flood.written());
     let mut callers = Vec::with_capacity(streams);
     for _ in 0..streams {
         callers.push(SlowCaller::ask(address, key, model).await?);
     }
     let open = resident(pid)?;
     flood.go();
-    let (mut peak, mut before) = (open, u64::MAX);
-    // Until nothing more goes up, since nobody reads.
-    while std::mem::replace(&mut before, flood.written()) != flood.written() || before == 0 {
+    let mut peak = open;
+    // Time for every buffer on the way to fill, since nobody reads.
+    for _ in 0..FILLING {
         sleep(Duration::from_millis(500)).await;
         peak = peak.max(resident(pid)?);
     }
-    let ahead = flood.written() / streams.max(1) as u64;
+    let ahead = (flood.written() - written) / streams.max(1) as u64;
     let mut reading = JoinSet::new();
     for caller in callers {
         reading.spawn(caller.read(pace.bytes, pace.pause));
