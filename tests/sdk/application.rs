@@ -138,7 +138,7 @@ impl Stage {
     /// Runs a scenario. Of those that are lists of operations it may be several, and the results have their names.
     pub async fn run_as(&self, scenario: &str, model: &str, key: &str) -> anyhow::Result<serde_json::Value> {
         let results = run_cases(self.language, self.api, &self.fleet, scenario, model, key).await?;
-        let are_several = matches!(self.api, Api::Operations | Api::Media);
+        let are_several = matches!(self.api, Api::Operations | Api::Media | Api::Things);
         Ok(if are_several { results } else { results[scenario].clone() })
     }
 
