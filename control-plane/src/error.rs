@@ -26,6 +26,12 @@ pub enum Error {
         /// What is.
         current: u64,
     },
+    /// The idempotency key names a change that was made already, and it was another one.
+    #[error("the idempotency key was used already, for revision {revision} with another document")]
+    KeyTaken {
+        /// What was made under it.
+        revision: u64,
+    },
     /// There is no such thing.
     #[error("no such {what}: {name}")]
     NotFound {

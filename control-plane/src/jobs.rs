@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::Error;
 use crate::plane::Plane;
-use crate::store::{BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODES_KEPT};
+use crate::store::{BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODES_KEPT, REVISIONS_KEPT};
 
 /// Changes of other control planes are seen this soon.
 const HEAD_EVERY: Duration = Duration::from_secs(2);
@@ -114,6 +114,17 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.forget_bindings(before(BINDING_AGE_MAX)).await?;
     plane.store.forget_nodes(before(NODES_KEPT)).await?;
     plane.nodes.forget(before(NODES_KEPT));
+    prune_revisions(plane).await
+}
+
+async fn prune_revisions(plane: &Plane) -> Result<(), Error> {
+    // What nodes run by now is what the store says of them.
+    keep_nodes(plane).await?;
+    let newest = plane.store.heads().await?.revision;
+    let pruned = plane.store.prune_revisions((newest + 1).saturating_sub(REVISIONS_KEPT)).await?;
+    if pruned > 0 {
+        tracing::info!("{pruned} old catalog revisions removed");
+    }
     Ok(())
 }
 

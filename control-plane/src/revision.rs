@@ -1,12 +1,13 @@
 //! Revisions of the catalog: checked whole, numbered without gaps, never changed.
 
+pub mod change;
 pub mod encoded;
 pub mod head;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use common::catalog::{self, Catalog, Checked, Fault};
+use common::catalog::{self, Catalog, Change, Checked, Fault};
 use common::limits::SNAPSHOT_BYTES_MAX;
 use common::snapshot::digest;
 
@@ -17,6 +18,8 @@ use encoded::Encoded;
 
 /// Longest message of a revision.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// Longest idempotency key.
+const KEY_BYTES_MAX: usize = 256;
 /// How often an apply without an expected revision looks again after another one was faster.
 const TRIES_MAX: usize = 10;
 
@@ -31,6 +34,18 @@ pub struct Apply<'a> {
     pub message: &'a str,
     /// Name of the token that applies it.
     pub author: &'a str,
+    /// What the author calls this change: asked for again, it is made once. Empty for nothing.
+    pub idempotency_key: &'a str,
+    /// Everything but keeping it.
+    pub dry_run: bool,
+}
+
+impl<'a> Apply<'a> {
+    /// A document that is to be applied whatever is current.
+    pub fn of(document: impl Into<Bytes>, author: &'a str) -> Self {
+        let document = document.into();
+        Apply { document, expected: None, message: "", author, idempotency_key: "", dry_run: false }
+    }
 }
 
 /// What became of it.
@@ -42,22 +57,26 @@ pub struct Applied {
     pub changed: bool,
     /// What works but is probably not meant.
     pub warnings: Vec<Fault>,
+    /// What changes in meaning against the revision before.
+    pub changes: Vec<Change>,
 }
 
 /// Makes a document the current revision, and tells the nodes' streams.
 pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
-    if ask.message.len() > MESSAGE_BYTES_MAX {
-        let message = format!("at most {MESSAGE_BYTES_MAX} bytes");
-        return Err(Error::Argument { field: "message", message });
-    }
-    if ask.message.contains('\0') {
-        return Err(Error::Argument { field: "message", message: "a zero is in it".to_owned() });
-    }
-    let Checked { catalog, warnings } = read(ask.document.clone()).await?.map_err(Error::Catalog)?;
+    check_text("message", ask.message, MESSAGE_BYTES_MAX)?;
+    check_text("idempotency_key", ask.idempotency_key, KEY_BYTES_MAX)?;
+    let Checked { catalog, mut warnings } = read(ask.document.clone()).await?.map_err(Error::Catalog)?;
     let (catalog, sha256) = (Arc::new(catalog), digest(&ask.document));
     // Numbers go on from what nodes were given, also in a database that was put back under this process.
     plane.head.refresh(&plane.store).await?;
     for _ in 0..TRIES_MAX {
+        if let Some(made) = made_before(plane, ask.idempotency_key).await? {
+            if made.sha256 != sha256 {
+                return Err(Error::KeyTaken { revision: made.number });
+            }
+            let changes = change::against(plane, made.number - 1, &catalog, &mut warnings).await?;
+            return Ok(Applied { revision: made, changed: true, warnings, changes });
+        }
         let head = plane.store.revisions(u64::MAX, 1).await?.into_iter().next();
         let current = head.as_ref().map_or(0, |revision| revision.number);
         if let Some(expected) = ask.expected
@@ -68,8 +87,9 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         if let Some(revision) = head
             && revision.sha256 == sha256
         {
-            return Ok(Applied { revision, changed: false, warnings });
+            return Ok(Applied { revision, changed: false, warnings, changes: vec![] });
         }
+        let changes = change::against(plane, current, &catalog, &mut warnings).await?;
         let number = current + 1;
         let catalog = catalog.clone();
         let snapshot = off_thread(move || compile(&catalog, number)).await??;
@@ -78,21 +98,43 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             sha256,
             author: ask.author.to_owned(),
             message: ask.message.to_owned(),
-            created_at_ms: plane.clock.now_ms(),
+            created_at_ms: if ask.dry_run { 0 } else { plane.clock.now_ms() },
         };
+        if ask.dry_run {
+            return Ok(Applied { revision, changed: true, warnings, changes });
+        }
         let new = FullRevision {
             revision: revision.clone(),
             document: ask.document.clone(),
             snapshot_sha256: snapshot.part.sha256,
             snapshot_zstd: snapshot.packed,
+            idempotency_key: Some(ask.idempotency_key.to_owned()).filter(|key| !key.is_empty()),
         };
         if plane.store.insert_revision(&new).await? {
             tracing::info!(revision = number, author = ask.author, "catalog revision {number} applied");
             plane.tell().await;
-            return Ok(Applied { revision, changed: true, warnings });
+            return Ok(Applied { revision, changed: true, warnings, changes });
         }
     }
     Err(Error::Busy)
+}
+
+/// A text of the author's that the databases can keep.
+fn check_text(field: &'static str, text: &str, bytes_max: usize) -> Result<(), Error> {
+    let message = match text {
+        _ if text.len() > bytes_max => format!("at most {bytes_max} bytes"),
+        _ if text.contains('\0') => "a zero is in it".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Error::Argument { field, message })
+}
+
+/// The revision that the change of this name made.
+async fn made_before(plane: &Plane, idempotency_key: &str) -> Result<Option<Revision>, Error> {
+    if idempotency_key.is_empty() {
+        return Ok(None);
+    }
+    Ok(plane.store.revision_by_key(idempotency_key).await?)
 }
 
 /// Reads and checks a document. Megabytes take a second, in which this thread serves others.
@@ -128,7 +170,7 @@ mod tests {
     use crate::observed::fixture::{CATALOG, Fixture};
 
     fn apply_of(document: &'static [u8]) -> Apply<'static> {
-        Apply { document: Bytes::from_static(document), expected: None, message: "", author: "admin" }
+        Apply::of(document, "admin")
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_catalog.sql"),
     include_str!("../migrations/0002_fleet.sql"),
     include_str!("../migrations/0003_bindings.sql"),
+    include_str!("../migrations/0004_idempotency.sql"),
 ];
 
 /// Counters are kept by ten seconds first.
@@ -32,6 +33,8 @@ pub const COUNTERS_KEPT: Duration = Duration::from_secs(100 * DAY_SECONDS);
 /// What is known of a boot outlives its counters, so that the last of its windows, sent again, is known
 /// to be counted.
 pub const BOOTS_KEPT: Duration = Duration::from_secs(110 * DAY_SECONDS);
+/// So many revisions are kept, the newest ones, besides those that some node runs.
+pub const REVISIONS_KEPT: u64 = 1000;
 /// A node that was not heard of for so long is forgotten.
 pub const NODES_KEPT: Duration = COUNTERS_KEPT;
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -163,7 +166,7 @@ impl Store {
     }
 
     /// Keeps a revision whose number is one above the newest that the caller saw. Returns false if
-    /// another one has taken the number since.
+    /// another one has taken the number, or the idempotency key, since.
     pub async fn insert_revision(&self, new: &FullRevision) -> Result<bool, StoreError> {
         Ok(call!(self.write, revisions::insert(new)))
     }
@@ -171,6 +174,16 @@ impl Store {
     /// A revision with its document.
     pub async fn revision(&self, number: u64) -> Result<Option<FullRevision>, StoreError> {
         Ok(call!(self.read, revisions::full(number)))
+    }
+
+    /// The revision that was made by the change of this name.
+    pub async fn revision_by_key(&self, key: &str) -> Result<Option<Revision>, StoreError> {
+        Ok(call!(self.read, revisions::by_key(key)))
+    }
+
+    /// Removes the revisions below `number` that no node runs. Returns how many there were.
+    pub async fn prune_revisions(&self, number: u64) -> Result<u64, StoreError> {
+        Ok(call!(self.write, revisions::prune(number)))
     }
 
     /// Revisions below `before`, newest first.

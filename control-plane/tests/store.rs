@@ -87,6 +87,8 @@ suite! {
     cases::the_epoch_is_given_once,
     cases::revisions_are_numbered_without_gaps_and_a_taken_number_is_refused,
     cases::of_many_who_make_the_same_revision_one_wins,
+    cases::an_idempotency_key_belongs_to_one_revision,
+    cases::old_revisions_are_removed_but_not_what_a_node_runs,
     cases::revisions_are_listed_newest_first_and_by_page,
     cases::fr_045_documents_and_snapshots_come_back_byte_by_byte,
     cases::each_change_of_the_keys_moves_their_version_by_one,

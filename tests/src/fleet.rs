@@ -366,6 +366,7 @@ pub async fn apply_by(admin: Admin, document: String, expected_revision: Option<
         document: document.into_bytes(),
         expected_revision,
         message: "tests".to_owned(),
+        ..Default::default()
     };
     let response = client.apply_catalog(request).await?.into_inner();
     Ok(response.revision.context("no revision in the answer")?.number)

@@ -1,6 +1,6 @@
 //! `CatalogService`.
 
-use common::catalog::Fault;
+use common::catalog::{Change, Fault};
 use common::pb::admin as pb;
 use pb::catalog_service_server::CatalogService;
 use tonic::{Request, Response, Status};
@@ -8,6 +8,7 @@ use tonic::{Request, Response, Status};
 use super::Admin;
 use crate::grpc::auth::Caller;
 use crate::grpc::status;
+use crate::revision::change::{self, Rollback, To};
 use crate::revision::{self, Apply};
 use crate::store::rows::Revision;
 
@@ -40,12 +41,56 @@ impl CatalogService for Admin {
             expected: request.expected_revision,
             message: &request.message,
             author,
+            idempotency_key: &request.idempotency_key,
+            dry_run: request.dry_run,
         };
         let applied = revision::apply(&self.plane, apply).await.map_err(status::of)?;
         Ok(Response::new(pb::ApplyCatalogResponse {
             revision: Some(convert(applied.revision)),
             changed: applied.changed,
             warnings: findings(applied.warnings),
+            changes: changes(applied.changes),
+        }))
+    }
+
+    async fn rollback_catalog(
+        &self,
+        request: Request<pb::RollbackCatalogRequest>,
+    ) -> Result<Response<pb::RollbackCatalogResponse>, Status> {
+        let author = Caller::of(&request).name;
+        let request = request.into_inner();
+        let ask = Rollback {
+            revision: request.revision,
+            expected: request.expected_revision,
+            message: &request.message,
+            author,
+            idempotency_key: &request.idempotency_key,
+        };
+        let applied = change::roll_back(&self.plane, ask).await.map_err(status::of)?;
+        Ok(Response::new(pb::RollbackCatalogResponse {
+            revision: Some(convert(applied.revision)),
+            changed: applied.changed,
+            warnings: findings(applied.warnings),
+            changes: changes(applied.changes),
+        }))
+    }
+
+    async fn diff_catalog(
+        &self,
+        request: Request<pb::DiffCatalogRequest>,
+    ) -> Result<Response<pb::DiffCatalogResponse>, Status> {
+        let pb::DiffCatalogRequest { from, to } = request.into_inner();
+        let to = match to {
+            Some(pb::diff_catalog_request::To::Document(document)) => To::Document(document.into()),
+            Some(pb::diff_catalog_request::To::Revision(revision)) => To::Revision(revision),
+            None => To::Revision(0),
+        };
+        let compared = change::compare(&self.plane, from, to).await.map_err(status::of)?;
+        Ok(Response::new(pb::DiffCatalogResponse {
+            from: compared.from,
+            to: compared.to,
+            changes: changes(compared.changes),
+            warnings: findings(compared.warnings),
         }))
     }
 
@@ -81,6 +126,11 @@ fn convert(revision: Revision) -> pb::Revision {
         message: revision.message,
         created_at_ms: status::time(revision.created_at_ms),
     }
+}
+
+fn changes(changes: Vec<Change>) -> Vec<pb::Change> {
+    let convert = |Change { path, before, after }| pb::Change { path, before, after };
+    changes.into_iter().map(convert).collect()
 }
 
 fn findings(faults: Vec<Fault>) -> Vec<pb::Finding> {

@@ -36,6 +36,11 @@ pub fn of(error: Error) -> Status {
             let details = ErrorDetails::with_error_info("REVISION_CONFLICT", DOMAIN, metadata);
             Status::with_error_details(Code::Aborted, text, details)
         }
+        Error::KeyTaken { revision } => {
+            let metadata = HashMap::from([("revision".to_owned(), revision.to_string())]);
+            let details = ErrorDetails::with_error_info("IDEMPOTENCY_KEY_TAKEN", DOMAIN, metadata);
+            Status::with_error_details(Code::AlreadyExists, text, details)
+        }
         Error::NotFound { what, name } => {
             let details = ErrorDetails::with_resource_info(what, name, "", "");
             Status::with_error_details(Code::NotFound, text, details)

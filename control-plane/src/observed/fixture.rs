@@ -61,7 +61,7 @@ impl Fixture {
     /// The same with a catalog.
     pub async fn with_catalog() -> Self {
         let fixture = Fixture::unread().await;
-        let ask = Apply { document: CATALOG.as_bytes().into(), expected: None, message: "", author: "admin" };
+        let ask = Apply::of(CATALOG.as_bytes(), "admin");
         revision::apply(&fixture.plane, ask).await.unwrap();
         fixture
     }

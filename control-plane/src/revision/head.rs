@@ -216,7 +216,7 @@ mod tests {
         let lost = plane.wanted().unwrap().target.clone();
         fixture.execute("delete from revision").await;
         let document = CATALOG.replace("https://direct", "https://other");
-        let ask = Apply { document: document.into(), expected: None, message: "", author: "admin" };
+        let ask = Apply::of(document, "admin");
         assert_eq!(crate::revision::apply(plane, ask).await.unwrap().revision.number, 1);
         let told = plane.wanted().unwrap().target.clone();
         assert!(told.epoch > lost.epoch && told.catalog != lost.catalog, "{told:?}");

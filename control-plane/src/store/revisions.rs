@@ -10,10 +10,16 @@ statements! {
     // The program numbers them: one above the newest that it saw. Two that saw the same meet at the
     // primary key, and one of them looks again.
     INSERT = "insert into revision
-                (number, sha256, document, snapshot_sha256, snapshot_zstd, author, message, created_at_ms)
-              values ($1, $2, $3, $4, $5, $6, $7, $8)";
-    FULL = "select number, sha256, author, message, created_at_ms, document, snapshot_sha256, snapshot_zstd
+                (number, sha256, document, snapshot_sha256, snapshot_zstd, author, message, created_at_ms,
+                 idempotency_key)
+              values ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    FULL = "select number, sha256, author, message, created_at_ms, document, snapshot_sha256, snapshot_zstd,
+                   idempotency_key
             from revision where number = $1";
+    BY_KEY = "select number, sha256, author, message, created_at_ms from revision where idempotency_key = $1";
+    // What some node runs, or ran when it was last seen, stays whatever its age.
+    PRUNE = "delete from revision where number < $1
+             and not exists (select 1 from node where node.applied_revision = revision.number)";
     LIST = "select number, sha256, author, message, created_at_ms from revision
             where number < $1 order by number desc limit $2";
 }
@@ -25,7 +31,7 @@ fn revision((number, sha256, author, message, at): Columns) -> Result<Revision, 
     Ok(Revision { number, sha256: sha(sha256)?, author, message, created_at_ms })
 }
 
-/// Keeps a revision, if its number is free. Returns whether it was.
+/// Keeps a revision, if its number and its idempotency key are free. Returns whether they were.
 pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::Error> {
     let inserted = sqlx::query(INSERT)
         .bind(to_db(new.revision.number))
@@ -36,6 +42,7 @@ pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::E
         .bind(&new.revision.author)
         .bind(&new.revision.message)
         .bind(to_db(new.revision.created_at_ms))
+        .bind(&new.idempotency_key)
         .execute(pool)
         .await;
     match inserted {
@@ -46,9 +53,9 @@ pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::E
 }
 
 pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, sqlx::Error> {
-    type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+    type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>, Vec<u8>, Vec<u8>, Option<String>);
     let row: Option<Row> = sqlx::query_as(FULL).bind(to_db(number)).fetch_optional(pool).await?;
-    let Some((number, digest, author, message, at, document, snapshot_sha256, snapshot)) = row else {
+    let Some((number, digest, author, message, at, document, snapshot_sha256, snapshot, key)) = row else {
         return Ok(None);
     };
     Ok(Some(FullRevision {
@@ -56,7 +63,18 @@ pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, 
         document: document.into(),
         snapshot_sha256: sha(snapshot_sha256)?,
         snapshot_zstd: snapshot.into(),
+        idempotency_key: key,
     }))
+}
+
+pub async fn by_key(pool: &Pool<Db>, key: &str) -> Result<Option<Revision>, sqlx::Error> {
+    let row: Option<Columns> = sqlx::query_as(BY_KEY).bind(key).fetch_optional(pool).await?;
+    row.map(revision).transpose()
+}
+
+/// Removes the revisions below `number` that no node runs. Returns how many there were.
+pub async fn prune(pool: &Pool<Db>, number: u64) -> Result<u64, sqlx::Error> {
+    Ok(sqlx::query(PRUNE).bind(to_db(number)).execute(pool).await?.rows_affected())
 }
 
 /// Newest first, below `before`.

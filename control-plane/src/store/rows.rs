@@ -30,6 +30,8 @@ pub struct FullRevision {
     pub snapshot_sha256: Sha,
     /// The encoded snapshot, compressed.
     pub snapshot_zstd: Bytes,
+    /// What its author called the change, so that it is made once however often it is asked for.
+    pub idempotency_key: Option<String>,
 }
 
 /// A client key without the key.

@@ -148,6 +148,7 @@ impl Admin {
             document: document.as_bytes().to_vec(),
             expected_revision,
             message: "by a test".into(),
+            ..Default::default()
         };
         self.catalog().apply_catalog(self.request(request)).await.map(tonic::Response::into_inner)
     }

@@ -18,6 +18,7 @@ fn revision(number: u64) -> FullRevision {
         document: format!("# {number}\n\0\u{1}").into_bytes().into(),
         snapshot_sha256: [0xff; 32],
         snapshot_zstd: vec![0, 255, 1, 254].into(),
+        idempotency_key: None,
     }
 }
 
@@ -71,6 +72,31 @@ pub async fn of_many_who_make_the_same_revision_one_wins(place: Arc<Place>) {
     }
     let won = making.join_all().await.into_iter().filter(|won| *won).count();
     assert_eq!(won, 1);
+}
+
+pub async fn an_idempotency_key_belongs_to_one_revision(place: Arc<Place>) {
+    let store = place.open().await;
+    let under = |number, key: &str| FullRevision { idempotency_key: Some(key.into()), ..revision(number) };
+    assert!(store.insert_revision(&under(1, "a")).await.unwrap());
+    assert!(!store.insert_revision(&under(2, "a")).await.unwrap());
+    assert!(store.insert_revision(&under(2, "b")).await.unwrap());
+    assert!(store.insert_revision(&revision(3)).await.unwrap());
+    assert!(store.insert_revision(&revision(4)).await.unwrap(), "many have none");
+    assert_eq!(store.revision_by_key("b").await.unwrap(), Some(revision(2).revision));
+    assert_eq!(store.revision_by_key("c").await.unwrap(), None);
+}
+
+pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place>) {
+    let store = place.open().await;
+    for number in 1..=6 {
+        assert!(store.insert_revision(&revision(number)).await.unwrap());
+    }
+    store.upsert_nodes(&[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
+    assert_eq!(store.prune_revisions(5).await.unwrap(), 3);
+    let kept: Vec<u64> =
+        store.revisions(u64::MAX, 10).await.unwrap().iter().map(|revision| revision.number).collect();
+    assert_eq!(kept, [6, 5, 2]);
+    assert_eq!(store.heads().await.unwrap().revision, 6);
 }
 
 pub async fn revisions_are_listed_newest_first_and_by_page(place: Arc<Place>) {

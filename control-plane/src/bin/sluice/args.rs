@@ -118,19 +118,29 @@ pub enum CatalogCommand {
         file: PathBuf,
     },
     /// Make a document the new revision
-    Apply {
-        /// TOML or JSON; - reads stdin
-        #[arg(short, long, value_name = "FILE")]
-        file: PathBuf,
-        /// Refuse when another revision than this one is current
-        #[arg(long, value_name = "N")]
-        expect: Option<u64>,
-        /// Why, for the history
-        #[arg(short, long, value_name = "MSG", default_value = "", hide_default_value = true)]
-        message: String,
+    Apply(ApplyArgs),
+    /// Show what changes in meaning; exit code 1 when something does
+    Diff {
+        /// Revision that the changes lead away from; the current one without it
+        #[arg(value_name = "FROM", value_parser = value_parser!(u64).range(1..))]
+        from: Option<u64>,
+        /// Revision that they lead to; the current one without it
+        #[arg(value_name = "TO", value_parser = value_parser!(u64).range(1..), conflicts_with = "file")]
+        to: Option<u64>,
+        /// Document that they lead to: TOML or JSON; - reads stdin
+        #[arg(short, long, value_name = "FILE", required_unless_present = "from")]
+        file: Option<PathBuf>,
     },
+    /// Make the document of an earlier revision the new one
+    Rollback(RollbackArgs),
     /// Print the document of a revision
     Get {
+        /// Number of the revision; the current one without it
+        #[arg(value_name = "REV", value_parser = value_parser!(u64).range(1..))]
+        revision: Option<u64>,
+    },
+    /// Show who made a revision, why, and what it changed
+    Show {
         /// Number of the revision; the current one without it
         #[arg(value_name = "REV", value_parser = value_parser!(u64).range(1..))]
         revision: Option<u64>,
@@ -145,6 +155,43 @@ pub enum CatalogCommand {
         #[arg(long, value_name = "REV", value_parser = value_parser!(u64).range(1..))]
         before: Option<u64>,
     },
+}
+
+/// What to apply, and how.
+#[derive(Debug, ClapArgs)]
+pub struct ApplyArgs {
+    /// TOML or JSON; - reads stdin
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Refuse when another revision than this one is current
+    #[arg(long, value_name = "N")]
+    pub expect: Option<u64>,
+    /// Why, for the history
+    #[arg(short, long, value_name = "MSG", default_value = "", hide_default_value = true)]
+    pub message: String,
+    /// Check it and show what it would change; nothing is kept
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Name of this change: applied again under it, it makes no second revision
+    #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
+    pub idempotency_key: String,
+}
+
+/// What to go back to, and how.
+#[derive(Debug, ClapArgs)]
+pub struct RollbackArgs {
+    /// Number of the revision
+    #[arg(value_name = "REV", value_parser = value_parser!(u64).range(1..))]
+    pub revision: u64,
+    /// Refuse when another revision than this one is current
+    #[arg(long, value_name = "N")]
+    pub expect: Option<u64>,
+    /// Why, for the history; "rollback to revision REV" without it
+    #[arg(short, long, value_name = "MSG", default_value = "", hide_default_value = true)]
+    pub message: String,
+    /// Name of this change: made again under it, it makes no second revision
+    #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
+    pub idempotency_key: String,
 }
 
 /// Commands on the nodes.
@@ -240,6 +287,9 @@ mod tests {
             "sluice frobnicate",
             "sluice catalog apply",
             "sluice catalog get 0",
+            "sluice catalog diff",
+            "sluice catalog diff 1 2 -f catalog.toml",
+            "sluice catalog rollback",
             "sluice status --window 0s",
             "sluice status --window 500ms",
             "sluice status --window 5",

@@ -186,6 +186,68 @@ async fn a_stale_expectation_is_refused_with_the_current_number() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_compared_tried_applied_once_and_taken_back() {
+    let fixture = Fixture::start().await;
+    let first = fixture.file("1.toml", CATALOG);
+    let second = fixture.file("2.toml", &CATALOG.replace("8.00", "9.00"));
+    let (first, second) = (first.to_str().unwrap(), second.to_str().unwrap());
+    let fresh = fixture.sluice(&["catalog", "diff", "-f", first]).await;
+    assert_eq!(fresh.code, 1, "{fresh:?}");
+    assert!(fresh.out.ends_with(&format!("changes from no catalog at all to {first}\n")), "{}", fresh.out);
+    assert_eq!(fixture.sluice(&["catalog", "apply", "-f", first]).await.code, 0);
+
+    let same = fixture.sluice(&["catalog", "diff", "-f", first]).await;
+    assert_eq!((same.code, same.out), (0, format!("no difference between revision 1 and {first}\n")));
+    let diff = fixture.sluice(&["catalog", "diff", "-f", second]).await;
+    let [_header, change, count] = diff.out.lines().collect::<Vec<_>>()[..] else { panic!("{}", diff.out) };
+    let change: Vec<_> = change.split_whitespace().collect();
+    assert_eq!(change, ["~", "models.gpt-4o.routes[reseller].cost.output", "8.00", "9.00"]);
+    assert_eq!((diff.code, count), (1, format!("1 change from revision 1 to {second}").as_str()));
+    let dry = fixture.sluice(&["catalog", "apply", "-f", second, "--dry-run"]).await;
+    assert_eq!(dry.code, 0, "{dry:?}");
+    let said = format!("{second} would be revision 2, with 1 change; nothing was applied\n");
+    assert!(dry.out.ends_with(&said), "{}", dry.out);
+    let dry = fixture.sluice(&["catalog", "apply", "-f", second, "--dry-run", "-o", "json"]).await.json();
+    assert_eq!((&dry["revision"], &dry["changes"][0]["after"]), (&2.into(), &"9.00".into()));
+
+    for _ in 0..2 {
+        let line = ["catalog", "apply", "-f", second, "--idempotency-key", "job-17", "-o", "json"];
+        let applied = fixture.sluice(&line).await;
+        assert_eq!((applied.code, applied.out.as_str()), (0, "{\"revision\": 2}\n"));
+        assert_eq!(fixture.sluice(&["catalog", "rollback", "1", "-m", "dear"]).await.code, 0);
+    }
+    let line = ["catalog", "apply", "-f", first, "--idempotency-key", "job-17"];
+    let other = fixture.sluice(&line).await;
+    assert_eq!(other.code, 2);
+    assert!(other.err.contains("used already, for revision 2"), "{}", other.err);
+
+    let shown = fixture.sluice(&["catalog", "show"]).await;
+    assert!(shown.out.starts_with("revision 3  ") && shown.out.contains("\ndear\n"), "{}", shown.out);
+    assert!(shown.out.contains("1 change against revision 2\n"), "{}", shown.out);
+    let shown = fixture.sluice(&["catalog", "show", "3", "-o", "json"]).await.json();
+    assert_eq!((&shown["before"], &shown["changes"][0]["after"]), (&2.into(), &"8.00".into()));
+    assert_eq!(fixture.sluice(&["catalog", "show", "1"]).await.code, 0);
+    assert_eq!(fixture.sluice(&["catalog", "diff", "1", "3"]).await.code, 0, "the same again");
+    let between = fixture.sluice(&["catalog", "diff", "1", "2", "-o", "json"]).await;
+    assert_eq!((between.code, &between.json()["to"]), (1, &2.into()));
+    for line in [["catalog", "rollback", "9"], ["catalog", "diff", "9"], ["catalog", "show", "9"]] {
+        assert_eq!(fixture.sluice(&line).await.code, 1, "{line:?}");
+    }
+    let stale = fixture.sluice(&["catalog", "rollback", "2", "--expect", "1"]).await;
+    assert!(stale.err.contains("the catalog is at revision 3 by now, not at 1"), "{}", stale.err);
+    let bad = fixture.file("bad.toml", &CATALOG.replace("\"direct\", up", "\"dirct\", up"));
+    let bad = bad.to_str().unwrap();
+    let refused = fixture.sluice(&["catalog", "diff", "-f", bad]).await;
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.starts_with(&format!("{bad}:12: models.gpt-4o.routes[0].channel: ")),
+        "{}",
+        refused.err
+    );
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_made_listed_and_revoked() {
     let fixture = Fixture::start().await;
     let made = fixture.sluice(&["keys", "create", "--name", "app", "-o", "json"]).await.json();
