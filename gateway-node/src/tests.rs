@@ -22,6 +22,7 @@ mod http_2_upstreams;
 mod json_answers;
 mod leaving;
 mod listening;
+mod matrix;
 mod multipart;
 mod overrides;
 mod pauses;

@@ -143,13 +143,16 @@ impl Walk {
         let is_alone = self.faults.len() == 1;
         let all = |class| self.faults.iter().all(|fault| fault.class == class);
         let is_all_rate_limited = all(FailureClass::RateLimited);
-        let waiting_helps = !self.faults.iter().all(|fault| !fault.class.consequence().decides_status);
+        // Neither what only the operator can mend, nor a request that exceeds a limit by itself.
+        let waiting_helps = self
+            .faults
+            .iter()
+            .any(|fault| fault.class.consequence().decides_status && fault.reason != Reason::SingleRequest);
         // Nobody knows whether the last one was taken: to ask for it again may have it done twice.
         let is_open = self.is_submission && self.faults.last().is_some_and(|fault| !fault.is_untaken);
         let retry = match earliest_return {
             _ if is_open => Retry::Never,
-            hint if is_all_rate_limited => Retry::After(bounded(hint)),
-            hint if is_alone && waiting_helps => Retry::After(bounded(hint)),
+            hint if waiting_helps && (is_alone || is_all_rate_limited) => Retry::After(bounded(hint)),
             _ => Retry::Never,
         };
         let Some(deciding) = deciding(&self.faults) else {

@@ -1,9 +1,9 @@
 //! A node in one process between pipes: scripted upstreams below, a real HTTP client above.
 
 mod pipe;
+mod world;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,6 +29,8 @@ use crate::table::build::build;
 use crate::upstream::Connections;
 use crate::upstream::client::{Dial, Io};
 pub use pipe::Pipe;
+pub use world::Unreachable;
+use world::folder;
 
 mod answered;
 mod plane;
@@ -145,17 +147,21 @@ pub struct Upstream {
     pub closed: AtomicUsize,
     /// Bytes that could be written.
     pub written: AtomicUsize,
-    refuses: std::sync::atomic::AtomicBool,
+    unreachable: Mutex<Option<Unreachable>>,
 }
 
 impl Upstream {
     pub fn does(&self, scripts: impl IntoIterator<Item = Script>) {
-        self.refuses.store(false, Ordering::Release);
+        *self.unreachable.lock().unwrap() = None;
         *self.scripts.lock().unwrap() = scripts.into_iter().collect();
     }
 
     pub fn refuses(&self) {
-        self.refuses.store(true, Ordering::Release);
+        self.is(Unreachable::Refused);
+    }
+
+    pub fn is(&self, unreachable: Unreachable) {
+        *self.unreachable.lock().unwrap() = Some(unreachable);
     }
 
     pub fn calls(&self) -> Vec<Call> {
@@ -305,8 +311,9 @@ impl Node {
         let dial: Dial = Arc::new(move |uri| {
             let (upstream, spawner) = (known[uri.host().unwrap()].clone(), spawner.clone());
             Box::pin(async move {
-                if upstream.refuses.load(Ordering::Acquire) {
-                    return Err(io::Error::from(io::ErrorKind::ConnectionRefused).into());
+                let unreachable = *upstream.unreachable.lock().unwrap();
+                if let Some(unreachable) = unreachable {
+                    return Err(unreachable.error().await);
                 }
                 upstream.connections.fetch_add(1, Ordering::AcqRel);
                 let (near, far) = tokio::io::duplex(64 * 1024);
@@ -320,7 +327,7 @@ impl Node {
 
     /// A node whose upstreams are reached by `dial`; its own are none.
     pub fn over(dial: Dial) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         let observer = Observer::open(dir.path(), "boot".into(), Clock::system()).unwrap();
         let bindings = Bindings::open(dir.path(), Clock::system()).unwrap();
         let plane = Arc::<Plane>::default();

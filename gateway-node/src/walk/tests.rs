@@ -66,6 +66,19 @@ async fn a_single_failure_may_be_retried_when_waiting_helps_and_never_above_a_mi
 }
 
 #[tokio::test]
+async fn a_request_that_exceeds_a_limit_by_itself_is_not_to_be_repeated() {
+    let alone = || Fault::of(F::RateLimited).with_reason(Reason::SingleRequest);
+    for (faults, retry) in [
+        (vec![alone()], Retry::Never),
+        (vec![alone(), alone()], Retry::Never),
+        (vec![alone(), Fault::of(F::RateLimited)], Retry::After(COOLDOWN_MIN)),
+    ] {
+        let (_, refusal) = walked(chain(faults.len()), faults, None);
+        assert_eq!((refusal.status, refusal.retry), (429, retry));
+    }
+}
+
+#[tokio::test]
 async fn a_refused_credential_is_not_shown_again_in_the_same_request() {
     let mut hops = chain(3);
     hops[1].credential = hops[0].credential;
