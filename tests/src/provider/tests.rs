@@ -56,8 +56,17 @@ async fn a_reset_and_a_hang_come_before_the_headers() {
     provider.set(Script::Reset).await;
     assert!(ask(&provider, true).await.is_err());
     provider.set(Script::Hang).await;
-    let hung = tokio::time::timeout(Duration::from_millis(200), ask(&provider, true)).await;
-    assert!(hung.is_err());
+    let mut asking = Box::pin(ask(&provider, true));
+    let arrived = eventually("the call arrives", Duration::from_secs(5), || async {
+        anyhow::ensure!(provider.call_count() == 2);
+        Ok(())
+    });
+    tokio::select! {
+        answer = &mut asking => panic!("answered: {}", answer.is_ok()),
+        arrived = arrived => arrived.unwrap(),
+    }
+    assert!(tokio::time::timeout(Duration::from_millis(200), &mut asking).await.is_err());
+    drop(asking);
     eventually("the provider notices that the caller is gone", Duration::from_secs(5), || async {
         let ended = provider.calls().last().and_then(|call| call.ended);
         anyhow::ensure!(ended == Some(Ended::Dropped), "{ended:?}");
