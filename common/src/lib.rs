@@ -8,6 +8,7 @@ pub mod class;
 pub mod code;
 pub mod dialect;
 pub mod id;
+pub mod label;
 pub mod limits;
 
 pub mod catalog;

@@ -125,6 +125,9 @@ pub const SNAPSHOT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Largest catalog document.
 pub const CATALOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Labels that a node may give itself.
+pub const LABELS_MAX: usize = 32;
+
 /// Two unclean ends this soon after activating a snapshot put it aside.
 pub const QUARANTINE_WITHIN: Duration = Duration::from_secs(60);
 /// Crashes that put a snapshot aside; the first only retries.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use common::id::NodeId;
+use common::label::{self, Labels};
 use common::limits::{SHUTDOWN_GRACE, WINDOW_LENGTH};
 use common::listen::check_plaintext;
 pub use common::settings::{ConfigFault, TlsFiles};
@@ -65,6 +66,9 @@ pub struct Settings {
     #[arg(long, env = "SLUICE_ALLOW_ANONYMOUS", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub allow_anonymous: Option<bool>,
+    /// Labels by which operators choose this node, several with commas
+    #[arg(long = "label", env = "SLUICE_LABELS", value_name = "NAME=VALUE", value_delimiter = ',')]
+    pub labels: Option<Vec<String>>,
     /// How long requests in flight may take at shutdown, 0s to 1h [default: 30s]
     #[arg(long, env = "SLUICE_SHUTDOWN_GRACE", value_name = "DURATION")]
     pub shutdown_grace: Option<String>,
@@ -91,6 +95,8 @@ impl Layered for Settings {
 pub struct Config {
     /// Name of this node; `None`: a UUID kept in the data folder.
     pub node_id: Option<NodeId>,
+    /// By which operators choose this node.
+    pub labels: Labels,
     /// Fleet addresses of the control plane, at least one.
     pub control_planes: Vec<Uri>,
     /// The authorities to trust for them; `None`: the public ones.
@@ -148,6 +154,7 @@ impl Config {
         let node_id = settings.node_id.as_deref().and_then(|id| read_node_id(&mut faults, id));
         let config = Config {
             node_id,
+            labels: read_labels(&mut faults, settings.labels.unwrap_or_default()),
             control_planes,
             control_plane_ca: settings.control_plane_ca,
             token_file: settings.node_token_file.unwrap_or_default(),
@@ -180,6 +187,19 @@ fn read_node_id(faults: &mut Faults, id: &str) -> Option<NodeId> {
         return faults.add(format!("--node-id {id:?} is not 1 to 128 letters, digits and any of -_.:"));
     }
     Some(id.into())
+}
+
+fn read_labels(faults: &mut Faults, given: Vec<String>) -> Labels {
+    let given = given.iter().filter(|text| !text.trim().is_empty());
+    let labels = given.filter_map(|text| match label::parse(text) {
+        Ok(label) => Some(label),
+        Err(fault) => faults.add(format!("--label: {fault}")),
+    });
+    let labels: Vec<_> = labels.collect();
+    match label::collect(labels) {
+        Ok(labels) => labels,
+        Err(fault) => faults.add(format!("--label: {fault}")).unwrap_or_default(),
+    }
 }
 
 /// The token goes along with each call: in clear to loopback alone.

@@ -141,6 +141,7 @@ impl Node {
         tasks.spawn("bind", |stop| binder.clone().run(stop));
         let identity = Identity {
             node_id: node_id.to_string(),
+            labels: config.labels,
             boot_id: boot.to_string(),
             data_address: addresses.data.to_string(),
             ops_address: addresses.ops.to_string(),

@@ -12,6 +12,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::label::Labels;
 use common::limits::{HEARTBEAT_LOST, SNAPSHOT_BYTES_MAX, SNAPSHOT_SCHEMA};
 use common::pb::fleet as pb;
 use http::Uri;
@@ -50,6 +51,8 @@ type Heard = Streaming<pb::SyncResponse>;
 pub(crate) struct Identity {
     /// Its name.
     pub node_id: String,
+    /// By what operators choose it.
+    pub labels: Labels,
     /// This run.
     pub boot_id: String,
     /// Where applications call.
@@ -210,14 +213,15 @@ impl Sync {
     }
 
     fn hello(&self) -> pb::Hello {
-        let Identity { node_id, boot_id, data_address, ops_address } = self.identity.clone();
+        let Identity { node_id, labels, boot_id, data_address, ops_address } = self.identity.clone();
+        let labels = labels.into_iter().map(|(name, value)| pb::Label { name, value }).collect();
         pb::Hello {
             node_id,
             boot_id,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             schema: SNAPSHOT_SCHEMA,
             features: Vec::new(),
-            labels: Vec::new(),
+            labels,
             applied: Some(self.applier.applied()),
             rejected: self.applier.refused(),
             quarantined: self.applier.quarantined(),

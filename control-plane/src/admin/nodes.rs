@@ -104,6 +104,7 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         id: node.id,
         boot_id: node.facts.boot_id,
         version: node.facts.version,
+        labels: node.facts.labels.into_iter().collect(),
         state: state.into(),
         connected: node.connected,
         applied_revision: node.applied_revision,

@@ -28,7 +28,7 @@ use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
 use crate::revision::encoded::{Encoded, Part, Target};
 use crate::revision::head::Wanted;
-use read::{LIST_MAX, cut, hello_fault, read_applied, read_quarantine, read_violations};
+use read::{LIST_MAX, cut, hello_fault, read_applied, read_labels, read_quarantine, read_violations};
 use stand_in::{Stand, StandIn};
 
 /// A node says Hello within this time.
@@ -214,6 +214,7 @@ impl Session {
         self.facts = Facts {
             boot_id: hello.boot_id,
             version: cut(hello.version),
+            labels: read_labels(&hello.labels).unwrap_or_default(),
             data_address: cut(hello.data_address),
             ops_address: cut(hello.ops_address),
             applied: read_applied(hello.applied.as_ref()),

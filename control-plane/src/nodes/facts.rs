@@ -1,5 +1,6 @@
 //! What a node says of itself, what follows from it, and how the store keeps it. Pure.
 
+use common::label::Labels;
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -13,6 +14,8 @@ pub struct Facts {
     pub boot_id: String,
     /// Its program's version.
     pub version: String,
+    /// By what operators choose it.
+    pub labels: Labels,
     /// Where callers reach it.
     pub data_address: String,
     /// Where operators reach it.
@@ -87,6 +90,7 @@ pub struct Finding {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct Findings {
+    labels: Labels,
     applied: Applied,
     rejected: Vec<Rejected>,
     quarantined: Vec<Quarantined>,
@@ -100,6 +104,7 @@ impl Facts {
         Facts {
             boot_id: row.boot_id.clone(),
             version: row.version.clone(),
+            labels: findings.labels,
             data_address: row.data_address.clone(),
             ops_address: row.ops_address.clone(),
             applied: findings.applied,
@@ -115,6 +120,7 @@ impl Facts {
     /// The other way.
     pub fn to_row(&self, id: &str, last_seen_at_ms: u64) -> rows::Node {
         let findings = Findings {
+            labels: self.labels.clone(),
             applied: self.applied,
             rejected: self.rejected.clone(),
             quarantined: self.quarantined.clone(),

@@ -157,6 +157,7 @@ fn watchers_hear_of_visible_changes_alone() {
 fn the_store_remembers_what_lasts() {
     let facts = Facts {
         version: "1.2".into(),
+        labels: [("zone".to_owned(), "eu".to_owned())].into(),
         data_address: "127.0.0.1:1".into(),
         rejected: vec![Rejected { part: part(2), violations: vec![] }],
         quarantined: vec![Quarantined { part: part(3), crashes: 2 }],

@@ -34,10 +34,23 @@ fn every_fault_is_reported_at_once() {
         "--shutdown-grace=30",
         "--window=1h",
         "--node-id=a b",
+        "--label=zone=a,zone=b",
+        "--label=zone",
     ]);
-    assert_eq!(faults.len(), 8, "{faults:#?}");
+    assert_eq!(faults.len(), 10, "{faults:#?}");
     let all = faults.join("\n");
-    for part in ["nowhere", "--tls-key", "0.0.0.0:9090", "cp.example", "ftp://x", "30s", "5m", "a b"] {
+    for part in [
+        "nowhere",
+        "--tls-key",
+        "0.0.0.0:9090",
+        "cp.example",
+        "ftp://x",
+        "30s",
+        "5m",
+        "a b",
+        "two values",
+        "name=value",
+    ] {
         assert!(all.contains(part), "{part} is missing in {all}");
     }
 }
@@ -76,4 +89,19 @@ fn several_control_planes_are_given_with_commas_or_as_a_list_in_the_file() {
 fn without_a_token_file_it_says_where_to_find_one() {
     let Err(ConfigFault::Faulty(faults)) = Config::check(Settings::default()) else { panic!() };
     assert!(faults[0].contains("node.token"));
+}
+
+#[test]
+fn labels_come_one_by_one_by_commas_and_from_the_file() {
+    let labels = |settings| Config::check(settings).unwrap().labels.into_iter().collect::<Vec<_>>();
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(labels(given(&[])), []);
+    let expected = [pair("canary", "yes"), pair("rack", "7"), pair("zone", "eu")];
+    assert_eq!(labels(given(&["--label", "zone=eu", "--label=rack=7, canary=yes"])), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("node.toml");
+    std::fs::write(&file, "labels = [\"zone=eu\"]\nnode-token-file = \"t\"\n").unwrap();
+    let args = ["gateway-node".into(), "--config".into(), file.into_os_string()];
+    let config = Config::load(args).unwrap();
+    assert_eq!(config.labels.into_iter().collect::<Vec<_>>(), [pair("zone", "eu")]);
 }

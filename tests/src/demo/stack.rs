@@ -272,6 +272,7 @@ async fn start_node(
     ended: Ended,
 ) -> anyhow::Result<(Server, gateway_node::Addresses)> {
     let config = gateway_node::Config {
+        labels: Default::default(),
         node_id: Some(id.into()),
         control_planes: vec![format!("http://{fleet}").parse()?],
         control_plane_ca: None,

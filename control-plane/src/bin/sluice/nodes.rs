@@ -1,5 +1,7 @@
 //! `sluice nodes`: who is there, what each runs and should run, and why one refused.
 
+use std::collections::BTreeMap;
+
 use comfy_table::Color;
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ struct NodeJson<'a> {
     id: &'a str,
     boot_id: &'a str,
     version: &'a str,
+    labels: BTreeMap<&'a str, &'a str>,
     state: &'static str,
     connected: bool,
     applied_revision: u64,
@@ -96,10 +99,21 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
             cell(seen),
             cell(&node.version),
             cell(&node.data_address),
+            cell(labels(node).iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(",")),
         ]
     });
-    let header =
-        ["NODE", "STATE", ">APPLIED", ">TARGET", ">IN FLIGHT", "OPEN BREAKERS", "SEEN", "VERSION", "ADDRESS"];
+    let header = [
+        "NODE",
+        "STATE",
+        ">APPLIED",
+        ">TARGET",
+        ">IN FLIGHT",
+        "OPEN BREAKERS",
+        "SEEN",
+        "VERSION",
+        "ADDRESS",
+        "LABELS",
+    ];
     let mut text = table(&header, rows);
     for node in nodes {
         for (kind, findings) in [("refuses", &node.violations), ("warns", &node.warnings)] {
@@ -137,6 +151,7 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         id: &node.id,
         boot_id: &node.boot_id,
         version: &node.version,
+        labels: labels(node),
         state: state(node.state()).0,
         connected: node.connected,
         applied_revision: node.applied_revision,
@@ -149,6 +164,11 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         data_address: &node.data_address,
         ops_address: &node.ops_address,
     }
+}
+
+/// In the order of their names.
+fn labels(node: &pb::Node) -> BTreeMap<&str, &str> {
+    node.labels.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 fn finding_json(finding: &pb::node::Finding) -> FindingJson<'_> {
@@ -173,6 +193,7 @@ mod tests {
             last_seen_at_ms: 997_000,
             version: "0.1.0".to_owned(),
             data_address: "127.0.0.1:8080".to_owned(),
+            labels: [("zone", "eu"), ("rack", "7")].map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
             ..pb::Node::default()
         };
         let violation =
@@ -191,9 +212,9 @@ mod tests {
     #[test]
     fn a_node_that_refuses_is_shown_with_its_reason() {
         let want = "\
-NODE    STATE     APPLIED  TARGET  IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS
-node-a  in_sync        43      43          7  -              3s ago  0.1.0    127.0.0.1:8080
-node-b  rejected       42      43          7  reseller       3s ago  0.1.0    127.0.0.1:8080
+NODE    STATE     APPLIED  TARGET  IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS         LABELS
+node-a  in_sync        43      43          7  -              3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
+node-b  rejected       42      43          7  reseller       3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
 node-b refuses: channels[3].base_url: no host
 ";
         assert_eq!(plain(&text(&nodes(), NOW_MS)), want);
@@ -206,6 +227,7 @@ node-b refuses: channels[3].base_url: no host
         let json: serde_json::Value = serde_json::from_str(&captured.out()).unwrap();
         let node = &json["nodes"][1];
         assert_eq!(node["state"], "rejected");
+        assert_eq!(node["labels"], serde_json::json!({"rack": "7", "zone": "eu"}));
         assert_eq!(
             node["violations"],
             serde_json::json!([{"path": "channels[3].base_url", "message": "no host"}])

@@ -1,5 +1,6 @@
 //! What a node says, as our own values, within bounds: a node that says too much is heard in part.
 
+use common::label::{self, LabelFault, Labels};
 use common::pb::fleet as pb;
 
 use crate::nodes::{Applied, Finding, Quarantined};
@@ -20,9 +21,18 @@ pub fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
         Some("node_id must have 1 to 256 printable bytes")
     } else if !is_name(&hello.boot_id) {
         Some("boot_id must have 1 to 256 printable bytes")
+    } else if read_labels(&hello.labels).is_err() {
+        Some("labels must be name=value of letters, digits and -_./, at most 32")
     } else {
         None
     }
+}
+
+/// The labels that a node gives itself.
+pub fn read_labels(labels: &[pb::Label]) -> Result<Labels, LabelFault> {
+    // A list that is far too long is not copied to be counted.
+    let bounded = labels.iter().take(LIST_MAX);
+    label::collect(bounded.map(|label| (label.name.clone(), label.value.clone())))
 }
 
 /// What a node runs; a part without a digest is none.
