@@ -20,10 +20,12 @@ pub mod snapshot;
 pub mod window;
 
 pub mod backoff;
+pub mod certificate;
 pub mod clock;
 pub mod listen;
 pub mod settings;
 pub mod tasks;
 pub mod telemetry;
+pub mod tls;
 
 pub mod pb;

@@ -140,3 +140,7 @@ pub const SHUTDOWN_BOUND: Duration = Duration::from_secs(10);
 
 /// The schema of snapshots that this version writes and reads.
 pub const SNAPSHOT_SCHEMA: u32 = 1;
+
+/// The files of a certificate are looked at this often: whoever replaces them sees the new one in use soon, and a few
+/// kilobytes are no load.
+pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);

@@ -23,7 +23,6 @@ mod plane;
 mod revision;
 mod serve;
 pub mod store;
-mod tls;
 
 pub use config::{Config, ConfigFault, Settings};
 pub use serve::{Addresses, ServeError, serve, serve_with};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::Response;
+use common::tls::Tls;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -69,7 +70,7 @@ pub struct Listener {
     /// The socket.
     pub socket: TcpListener,
     /// TLS, if it speaks that.
-    pub tls: Option<TlsAcceptor>,
+    pub tls: Option<Tls>,
     /// What is spoken.
     pub protocol: Protocol,
     /// What is answered.
@@ -104,24 +105,21 @@ impl Listener {
     }
 }
 
-async fn serve(
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
-    protocol: Protocol,
-    door: Door,
-    stop: CancellationToken,
-) {
+async fn serve(stream: TcpStream, tls: Option<Tls>, protocol: Protocol, door: Door, stop: CancellationToken) {
     // Small frames go out at once.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     match tls {
         None => answer(stream, protocol, door, stop).await,
-        Some(tls) => match timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await {
-            Ok(Ok(stream)) => answer(stream, protocol, door, stop).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!("a TLS handshake took too long"),
-        },
+        Some(tls) => {
+            let accepting = TlsAcceptor::from(tls.config()).accept(stream);
+            match timeout(HANDSHAKE_WITHIN, accepting).await {
+                Ok(Ok(stream)) => answer(stream, protocol, door, stop).await,
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+        }
     }
 }
 

@@ -7,6 +7,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabel {
+    listener: &'static str,
+}
+
 /// What became of a reported window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WindowResult {
@@ -113,6 +118,7 @@ pub struct Metrics {
     binding_lookups: Family<ResultLabel, Counter>,
     job_success: Family<JobLabel, Gauge>,
     job_failures: Family<JobLabel, Counter>,
+    certificates: Family<ListenerLabel, Gauge>,
 }
 
 impl Default for Metrics {
@@ -140,6 +146,7 @@ impl Metrics {
             binding_lookups: Family::default(),
             job_success: Family::default(),
             job_failures: Family::default(),
+            certificates: Family::default(),
         };
         let m = &metrics;
         registry.register("sluice_revision", "Current catalog revision", m.revision.clone());
@@ -183,6 +190,11 @@ impl Metrics {
             m.job_success.clone(),
         );
         registry.register("sluice_job_failures", "Failed runs of periodic jobs", m.job_failures.clone());
+        registry.register(
+            "sluice_certificate_expiry_timestamp_seconds",
+            "When the certificate in use ends",
+            m.certificates.clone(),
+        );
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -236,6 +248,12 @@ impl Metrics {
     /// A periodic job failed.
     pub fn job_failed(&self, job: &'static str) {
         self.job_failures.get_or_create(&JobLabel { job }).inc();
+    }
+
+    /// A listener uses a certificate that ends then.
+    pub fn certificate(&self, listener: &'static str, expires_at_ms: u64) {
+        let seconds = i64::try_from(expires_at_ms / 1000).unwrap_or(i64::MAX);
+        self.certificates.get_or_create(&ListenerLabel { listener }).set(seconds);
     }
 
     /// Everything in the OpenMetrics format, with gauges as they are now.

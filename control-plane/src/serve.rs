@@ -10,6 +10,7 @@ use common::backoff::full_jitter;
 use common::clock::Clock;
 use common::listen::listen_json;
 use common::tasks::Tasks;
+use common::tls::{self, Tls, TlsFault, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -27,8 +28,7 @@ use crate::nodes::Nodes;
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::store::{Store, StoreError};
-use crate::tls::TlsFault;
-use crate::{error, grpc, http, jobs, tls};
+use crate::{error, grpc, http, jobs};
 
 /// Streams say goodbye within this time.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(3);
@@ -105,9 +105,9 @@ pub async fn serve_with(
     folder.write("listen.json", &listen_json(&[("admin", admin), ("fleet", fleet), ("http", http)]))?;
     tracing::info!(%admin, %fleet, %http, "listening: admin {admin}, fleet {fleet}, http {http}");
 
-    let doors = listeners.doors.clone();
+    let (doors, certificates) = (listeners.doors.clone(), listeners.certificates.clone());
     let listening = Tasks::new();
-    listeners.start(&listening);
+    let watch = listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
         opened = Box::pin(Running::open(&config, &folder)) => opened.map(Some),
@@ -127,6 +127,11 @@ pub async fn serve_with(
     fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, node_token));
     http_door.open(http::routes(plane, ready.clone(), asked));
     jobs::start(plane, jobs);
+    if let Some(watch) = watch {
+        let (clock, plane) = (plane.clock.clone(), plane.clone());
+        let tell = move |tls: &Tls| plane.metrics.certificate(tls.listener(), tls.expires_at_ms());
+        jobs.spawn("certificates", |stop| tls::follow(watch, certificates, clock, stop, tell));
+    }
     grpc::set_health(health, true).await;
     ready.set(true);
     tracing::info!("control plane ready");
@@ -144,14 +149,21 @@ pub async fn serve_with(
 
 struct Listeners {
     listeners: [Listener; 3],
+    /// TLS of each, if they speak it, and the files that it comes from.
+    certificates: Vec<Tls>,
+    watch: Option<Watch>,
     doors: [Door; 3],
     addresses: Addresses,
 }
 
 impl Listeners {
     async fn bind(config: &Config, ready: &Ready) -> Result<Self, ServeError> {
-        let grpc_tls = config.tls.as_ref().map(|files| tls::acceptor(files, Protocol::Grpc)).transpose()?;
-        let http_tls = config.tls.as_ref().map(|files| tls::acceptor(files, Protocol::Http)).transpose()?;
+        let opened = config.tls.clone().map(Watch::open).transpose()?;
+        let pair = opened.as_ref().map(|(_, pair)| pair.clone());
+        let tls = |name, protocols| pair.clone().map(|pair| Tls::new(name, protocols, pair)).transpose();
+        let admin_tls = tls("admin", tls::HTTP_2)?;
+        let fleet_tls = tls("fleet", tls::HTTP_2)?;
+        let http_tls = tls("http", tls::HTTP)?;
         let (admin, admin_at) = bind("admin", config.admin_listen).await?;
         let (fleet, fleet_at) = bind("fleet", config.fleet_listen).await?;
         let (http, http_at) = bind("http", config.http_listen).await?;
@@ -161,20 +173,23 @@ impl Listeners {
             Door::closed(http::not_ready(ready.clone())),
         ];
         let [admin_door, fleet_door, http_door] = doors.clone();
-        let grpc = |socket, door| Listener { socket, tls: grpc_tls.clone(), protocol: Protocol::Grpc, door };
+        let certificates = [&admin_tls, &fleet_tls, &http_tls].into_iter().flatten().cloned().collect();
+        let grpc = |socket, tls, door| Listener { socket, tls, protocol: Protocol::Grpc, door };
         let listeners = [
-            grpc(admin, admin_door),
-            grpc(fleet, fleet_door),
+            grpc(admin, admin_tls, admin_door),
+            grpc(fleet, fleet_tls, fleet_door),
             Listener { socket: http, tls: http_tls, protocol: Protocol::Http, door: http_door },
         ];
         let addresses = Addresses { admin: admin_at, fleet: fleet_at, http: http_at };
-        Ok(Listeners { listeners, doors, addresses })
+        let watch = opened.map(|(watch, _)| watch);
+        Ok(Listeners { listeners, certificates, watch, doors, addresses })
     }
 
-    fn start(self, tasks: &Tasks) {
+    fn start(self, tasks: &Tasks) -> Option<Watch> {
         for listener in self.listeners {
             tasks.spawn("listener", |stop| listener.run(stop, REQUESTS_END_WITHIN));
         }
+        self.watch
     }
 }
 

@@ -76,6 +76,11 @@ struct PlaceLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ListenerLabels {
+    listener: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabels {
     job: &'static str,
 }
@@ -104,6 +109,7 @@ struct Inner {
     revision: Gauge,
     epoch: Gauge,
     connected: Gauge,
+    certificates: Family<ListenerLabels, Gauge>,
     updates: Family<ResultLabels, Counter>,
     spooled: Gauge,
     memory: Family<PlaceLabels, Gauge>,
@@ -139,6 +145,7 @@ impl Metrics {
             revision: Gauge::default(),
             epoch: Gauge::default(),
             connected: Gauge::default(),
+            certificates: Family::default(),
             updates: Family::default(),
             spooled: Gauge::default(),
             memory: Family::default(),
@@ -169,6 +176,11 @@ impl Metrics {
         r.register("revision", "Catalog revision that is served, 0 without any", inner.revision.clone());
         r.register("epoch", "Epoch of the control plane that is obeyed", inner.epoch.clone());
         r.register("connected", "1 while the control plane's stream is open", inner.connected.clone());
+        r.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the certificate in use ends",
+            inner.certificates.clone(),
+        );
         r.register("config_updates", "Updates that were taken or refused", inner.updates.clone());
         r.register("spooled_windows", "Sealed windows that wait to be counted", inner.spooled.clone());
         r.register_with_unit("memory", "What is held of bodies now", Unit::Bytes, inner.memory.clone());
@@ -301,6 +313,12 @@ impl Metrics {
     /// Shows whether the control plane's stream is open.
     pub fn connected(&self, is_connected: bool) {
         self.0.connected.set(is_connected.into());
+    }
+
+    /// Shows until when a listener's certificate is valid.
+    pub fn certificate(&self, listener: &'static str, expires_at_ms: u64) {
+        let seconds = i64::try_from(expires_at_ms / 1000).unwrap_or(i64::MAX);
+        self.0.certificates.get_or_create(&ListenerLabels { listener }).set(seconds);
     }
 
     /// Counts an update that was taken or refused.

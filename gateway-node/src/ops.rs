@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use common::tls::Tls;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
@@ -46,7 +47,7 @@ impl Ops {
     }
 
     /// Answers until `stop`; connections end with it.
-    pub(crate) async fn run(self, listener: TcpListener, tls: Option<TlsAcceptor>, stop: CancellationToken) {
+    pub(crate) async fn run(self, listener: TcpListener, tls: Option<Tls>, stop: CancellationToken) {
         let tracker = TaskTracker::new();
         while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
             match accepted {
@@ -67,10 +68,10 @@ impl Ops {
         tracker.wait().await;
     }
 
-    async fn connection(self, tcp: TcpStream, tls: Option<TlsAcceptor>) {
+    async fn connection(self, tcp: TcpStream, tls: Option<Tls>) {
         match tls {
             None => self.answer_on(tcp).await,
-            Some(tls) => match timeout(HEAD_TIMEOUT, tls.accept(tcp)).await {
+            Some(tls) => match timeout(HEAD_TIMEOUT, TlsAcceptor::from(tls.config()).accept(tcp)).await {
                 Ok(Ok(stream)) => self.answer_on(stream).await,
                 Ok(Err(_)) | Err(_) => tracing::debug!("a TLS handshake with ops failed"),
             },

@@ -6,7 +6,6 @@
 //! finish, for the grace period at most → counters sealed, spooled and reported once more → the rest.
 
 mod folder;
-mod tls;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -18,6 +17,7 @@ use common::clock::Clock;
 use common::id::BootId;
 use common::limits::SHUTDOWN_BOUND;
 use common::tasks::Tasks;
+use common::tls::{self, Tls, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -111,7 +111,7 @@ impl Node {
         let applier = Arc::new(Applier::new(gateway.clone(), keep));
         applier.start().context("cannot read the last known good config in the data folder")?;
 
-        let tls = config.tls.as_ref().map(tls::acceptor).transpose()?;
+        let opened = config.tls.clone().map(Watch::open).transpose()?;
         let (data, ops) = (bind("data", config.listen).await?, bind("ops", config.ops_listen).await?);
         let addresses = Addresses { data: data.local_addr()?, ops: ops.local_addr()? };
         folder.write_listen(addresses).context("cannot write listen.json into the data folder")?;
@@ -124,12 +124,22 @@ impl Node {
         );
 
         let (tasks, close, leave) = (Tasks::new(), CancellationToken::new(), CancellationToken::new());
-        let ops_tls = tls.clone().filter(|_| !addresses.ops.ip().to_canonical().is_loopback());
+        let is_ops_far = !addresses.ops.ip().to_canonical().is_loopback();
+        let pair = opened.as_ref().map(|(_, pair)| pair.clone());
+        let ops_tls = pair.clone().filter(|_| is_ops_far);
+        let data_tls = pair.map(|pair| Tls::new("data", tls::HTTP, pair)).transpose()?;
+        let ops_tls = ops_tls.map(|pair| Tls::new("ops", tls::HTTP, pair)).transpose()?;
+        if let Some((watch, _)) = opened {
+            let listeners = [&data_tls, &ops_tls].into_iter().flatten().cloned().collect();
+            let (clock, metrics) = (clock.clone(), gateway.metrics.clone());
+            let tell = move |tls: &Tls| metrics.certificate(tls.listener(), tls.expires_at_ms());
+            tasks.spawn("certificates", |stop| tls::follow(watch, listeners, clock, stop, tell));
+        }
         let pages = Ops::new(node_id.to_string(), boot.to_string(), gateway.clone());
         tasks.spawn("ops", |stop| pages.run(ops, ops_tls, stop));
         let (callers, until, grace) = (gateway.clone(), close.clone(), config.shutdown_grace);
         let data = Done::of(&tasks, "data", async move {
-            api::accept::run(data, tls, callers, until, grace).await;
+            api::accept::run(data, data_tls, callers, until, grace).await;
         });
         tasks.spawn("settle", |stop| applier.clone().settle(stop));
         tasks.spawn("seal", |stop| seal_every(config.window, gateway.clone(), clock.clone(), stop));

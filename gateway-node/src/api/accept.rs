@@ -28,6 +28,7 @@ use conn::{Conn, Paced};
 use transport::Transport;
 
 use common::limits::{CALLER_HEAD_TIMEOUT, CALLER_IDLE, HEAD_BYTES_MAX, HEADERS_MAX};
+use common::tls::Tls;
 
 /// HTTP/2 requests at a time on one connection.
 const STREAMS_MAX: u32 = 1_000;
@@ -44,7 +45,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// closes what is left. Returns when no connection is open.
 pub async fn run(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     gateway: Arc<Gateway>,
     stop: CancellationToken,
     grace: Duration,
@@ -112,7 +113,7 @@ fn limit_unsent(_: &TcpStream) -> std::io::Result<()> {
 }
 
 impl Connections {
-    fn serve_tcp(&self, tcp: TcpStream, tls: Option<TlsAcceptor>) {
+    fn serve_tcp(&self, tcp: TcpStream, tls: Option<Tls>) {
         if let Err(error) = tcp.set_nodelay(true).and(limit_unsent(&tcp)) {
             debug!(
                 error = &error as &dyn std::error::Error,
@@ -125,7 +126,8 @@ impl Connections {
                 let this = self.part();
                 self.tracker.spawn(async move {
                     // What is written and not yet sent counts as the caller's backlog, encrypted or not.
-                    let accepting = tls.accept_with(tcp, |tls| tls.set_buffer_limit(Some(SEND_BYTES_MAX)));
+                    let accepting = TlsAcceptor::from(tls.config())
+                        .accept_with(tcp, |tls| tls.set_buffer_limit(Some(SEND_BYTES_MAX)));
                     match timeout(CALLER_HEAD_TIMEOUT, accepting).await {
                         Ok(Ok(stream)) => this.serve(stream).await,
                         Ok(Err(error)) => {
