@@ -19,13 +19,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use common::clock::Clock;
 use common::id::{ChannelId, Model};
 use tokio::sync::Notify;
 
+use crate::journal::file::alone;
 pub(crate) use binder::Binder;
 pub(crate) use entry::{from_wire, to_wire};
 use files::Segment;
@@ -35,9 +35,6 @@ pub(crate) use table::{Binding, Name};
 
 /// The journal is written anew when this many of its frames say nothing any more, and as many as say something.
 const DEAD_FRAMES_MIN: u64 = 4_096;
-/// Writers of a file that was swapped out need microseconds.
-const WRITER_WAIT: Duration = Duration::from_millis(1);
-const WRITER_WAITS_MAX: u32 = 2_000;
 
 /// The bindings of one node. Clones share them.
 #[derive(Debug, Clone)]
@@ -144,15 +141,15 @@ impl Bindings {
         drop(open);
         let retiring = inner.open.swap(Arc::new(next));
         // What is written to it must be in the table before that is read.
-        if !is_alone(&retiring) {
-            inner.older_frames.fetch_add(retiring.frames(), Ordering::Relaxed);
-            return Err(io::Error::new(io::ErrorKind::WouldBlock, "a writer holds the journal"));
-        }
+        let retired = alone(retiring).map_err(|shared| {
+            inner.older_frames.fetch_add(shared.frames(), Ordering::Relaxed);
+            io::Error::new(io::ErrorKind::WouldBlock, "a writer holds the journal")
+        })?;
         let all = inner.lock().all();
         let replaced = files::replace(&inner.dir, number, &all);
         match replaced {
             Ok(()) => inner.older_frames.store(all.len() as u64, Ordering::Relaxed),
-            Err(_) => drop(inner.older_frames.fetch_add(retiring.frames(), Ordering::Relaxed)),
+            Err(_) => drop(inner.older_frames.fetch_add(retired.frames(), Ordering::Relaxed)),
         }
         replaced
     }
@@ -183,14 +180,4 @@ impl Inner {
             );
         }
     }
-}
-
-fn is_alone(segment: &Arc<Segment>) -> bool {
-    for _ in 0..WRITER_WAITS_MAX {
-        if Arc::strong_count(segment) == 1 {
-            return true;
-        }
-        std::thread::sleep(WRITER_WAIT);
-    }
-    false
 }

@@ -1,9 +1,11 @@
 //! The frames of a journal: what a killed process or a full disk left half-written is stepped over, and everything
-//! after it is still found. Pure. A frame is
+//! after it is still found. Pure but for `file`. A frame is
 //!
 //! ```text
 //! magic (4) · length (4, little endian) · first 8 bytes of the payload's sha256 · payload
 //! ```
+
+pub mod file;
 
 use common::snapshot::digest;
 use prost::Message;

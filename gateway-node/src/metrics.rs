@@ -1,13 +1,13 @@
 //! Every metric family of the node. A registry per instance, nothing global; labels come from closed
 //! sets only: models and channels of the catalog, classes, outcomes, decisions, jobs.
 
+mod channel;
+
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use common::class::FailureClass;
-use common::window::{AttemptEnd, RequestOutcome};
+use common::window::RequestOutcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -19,15 +19,14 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::dialect::usage::{Spent, Usage};
 
+pub use channel::ChannelMetrics;
+
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds in seconds, from a fast upstream to the headers timeout.
 const SECONDS: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0];
-
-/// Decisions of the gate that are counted without a look-up.
-const DECISIONS: [&str; 6] = ["content", "end", "whole", "timeout", "bounds", "drop"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -211,25 +210,6 @@ impl Metrics {
         Metrics(Arc::new(Inner { registry, ..inner }))
     }
 
-    /// The counters of a channel, resolved once and kept with it.
-    pub fn channel(&self, id: &str) -> ChannelMetrics {
-        let labels = ChannelLabels { channel: id.to_owned() };
-        let attempt =
-            |class| self.0.attempts.get_or_create_owned(&AttemptLabels { channel: id.to_owned(), class });
-        let decision = |decision| {
-            let labels = DecisionLabels { channel: id.to_owned(), decision };
-            (decision, self.0.decisions.get_or_create_owned(&labels))
-        };
-        ChannelMetrics(Arc::new(ChannelInner {
-            id: id.to_owned(),
-            ok: attempt(AttemptEnd::Ok.as_str()),
-            failed: FailureClass::ALL.map(|class| (class, attempt(class.as_str()))),
-            decisions: DECISIONS.map(decision),
-            headers: self.0.headers.get_or_create_owned(&labels),
-            metrics: self.clone(),
-        }))
-    }
-
     /// Counts a request. A model that is not in the catalog is passed as `""`: callers choose its name.
     pub fn request(&self, model: &str, outcome: RequestOutcome) {
         let labels = RequestLabels { model: model.to_owned(), outcome: outcome.as_str() };
@@ -373,55 +353,13 @@ impl Default for Metrics {
     }
 }
 
-/// The counters of one channel. Clones share them.
-#[derive(Debug, Clone)]
-pub struct ChannelMetrics(Arc<ChannelInner>);
-
-#[derive(Debug)]
-struct ChannelInner {
-    id: String,
-    ok: Counter,
-    failed: [(FailureClass, Counter); FailureClass::ALL.len()],
-    decisions: [(&'static str, Counter); DECISIONS.len()],
-    headers: Histogram,
-    metrics: Metrics,
-}
-
-impl ChannelMetrics {
-    /// Counts an attempt at its end.
-    pub fn attempt(&self, end: AttemptEnd) {
-        match end {
-            AttemptEnd::Ok => self.0.ok.inc(),
-            AttemptEnd::Failed(class) => {
-                let counter = self.0.failed.iter().find(|(c, _)| *c == class);
-                counter.map_or(0, |(_, counter)| counter.inc())
-            }
-        };
-    }
-
-    /// Counts what ended the holding back of an answer.
-    pub fn gate_decision(&self, decision: &'static str) {
-        if let Some((_, counter)) = self.0.decisions.iter().find(|(name, _)| *name == decision) {
-            counter.inc();
-        } else {
-            let labels = DecisionLabels { channel: self.0.id.clone(), decision };
-            self.0.metrics.0.decisions.get_or_create(&labels).inc();
-        }
-    }
-
-    /// Takes the time from the start of an attempt to its response headers.
-    pub fn headers_seconds(&self, time: Duration) {
-        self.0.headers.observe(time.as_secs_f64());
-    }
-
-    /// Takes the time for which an answer was held.
-    pub fn gate_held(&self, time: Duration) {
-        self.0.metrics.0.held.observe(time.as_secs_f64());
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use common::class::FailureClass;
+    use common::window::AttemptEnd;
+
     use super::*;
 
     #[test]

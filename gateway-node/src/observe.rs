@@ -27,12 +27,9 @@ use common::pb::fleet as pb;
 use common::window::{AttemptEnd, RequestOutcome, Totals, Window};
 use tokio::sync::Notify;
 
+use crate::journal::file::alone;
 use segment::Segment;
 use spool::Spool;
-
-/// Writers of a swapped segment need microseconds; a stuck disk is tried again at the next seal.
-const WRITER_WAIT: Duration = Duration::from_millis(1);
-const WRITER_WAITS_MAX: u32 = 2_000;
 
 /// Counts how attempts and requests end. Clones share the journal.
 #[derive(Debug, Clone)]
@@ -237,16 +234,4 @@ impl Inner {
         self.spooled.store(spool.waiting(), Ordering::Relaxed);
         self.oldest_ms.store(spool.oldest_ms().unwrap_or(0), Ordering::Relaxed);
     }
-}
-
-/// Waits until nobody writes to a segment that was swapped out.
-fn alone(mut segment: Arc<Segment>) -> Result<Segment, Arc<Segment>> {
-    for _ in 0..WRITER_WAITS_MAX {
-        match Arc::try_unwrap(segment) {
-            Ok(segment) => return Ok(segment),
-            Err(shared) => segment = shared,
-        }
-        std::thread::sleep(WRITER_WAIT);
-    }
-    Err(segment)
 }

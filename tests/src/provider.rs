@@ -1,6 +1,7 @@
 //! A simulated provider on loopback that speaks several dialects: real sockets, scripted behaviour that can be
 //! changed while it runs, a log of every call and of the exact bytes that were sent for it.
 
+mod call;
 mod control;
 pub mod script;
 mod socket;
@@ -10,30 +11,24 @@ pub mod things;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
 use common::tasks::Tasks;
-use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 pub use control::control;
 pub use script::Script;
-use script::{Asked, Plan, Step, Wanted};
+use script::{Asked, Wanted};
 use socket::Socket;
 use things::Things;
 
@@ -309,7 +304,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stop: CancellationTo
     let _ = stream.set_nodelay(true);
     let reset = Arc::new(AtomicBool::new(false));
     let socket = Socket { stream, reset: reset.clone() };
-    let service = service_fn(move |request| answer(request, shared.clone(), reset.clone()));
+    let service = service_fn(move |request| call::answer(request, shared.clone(), reset.clone()));
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -317,154 +312,5 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, stop: CancellationTo
     tokio::select! {
         _ = connection => {}
         () = stop.cancelled() => {}
-    }
-}
-
-/// Why a connection ends without an answer, or in the middle of one.
-#[derive(Debug, thiserror::Error)]
-#[error("the script ends the connection here")]
-struct Broken;
-
-async fn answer(
-    request: Request<Incoming>,
-    shared: Arc<Shared>,
-    reset: Arc<AtomicBool>,
-) -> Result<Response<Scripted>, Broken> {
-    let (head, body) = request.into_parts();
-    let body = body.collect().await.map_err(|_| Broken)?.to_bytes();
-    let path = head.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
-    let (model, stream, wanted) = script::read_call(&path, &body);
-    let script = shared.script(&model);
-    let number = {
-        let mut calls = shared.calls();
-        let number = calls.len() as u64 + 1;
-        calls.push(Call {
-            at: Instant::now(),
-            number,
-            path: path.clone(),
-            headers: head.headers,
-            body: body.clone(),
-            model: model.clone(),
-            stream,
-            wanted: wanted.clone(),
-            script: script.clone(),
-            sent: Vec::new(),
-            ended: None,
-        });
-        number
-    };
-    let mut record = Record { shared: shared.clone(), number, ended: Ended::Dropped };
-    let asked = Asked { provider: shared.name.clone(), number, path, model, stream, wanted };
-    // What is broken is so for things too.
-    let kept = if matches!(script, Script::Healthy | Script::Slow { .. }) {
-        shared.things().answer(head.method.as_str(), &asked, &body)
-    } else {
-        None
-    };
-    match kept.unwrap_or_else(|| script.plan(&asked)) {
-        Plan::Reset => {
-            record.ended = Ended::Broken;
-            reset.store(true, Ordering::Release);
-            Err(Broken)
-        }
-        Plan::Hang => {
-            let _record = record;
-            std::future::pending().await
-        }
-        Plan::Answer { status, headers, steps } => {
-            let mut response = Response::builder().status(StatusCode::from_u16(status).map_err(|_| Broken)?);
-            for (name, value) in headers {
-                response = response.header(name, value);
-            }
-            response.body(Scripted { steps: steps.into(), pause: None, record, reset }).map_err(|_| Broken)
-        }
-    }
-}
-
-/// Notes how a call ended, also when its answer is dropped.
-struct Record {
-    shared: Arc<Shared>,
-    number: u64,
-    ended: Ended,
-}
-
-impl Record {
-    fn with_call(&self, change: impl FnOnce(&mut Call)) {
-        if let Some(call) = self.shared.calls().get_mut(self.number as usize - 1) {
-            change(call);
-        }
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        let ended = self.ended;
-        let forgets = self.shared.forgets.load(Ordering::Relaxed);
-        self.with_call(|call| {
-            call.ended = Some(ended);
-            if forgets {
-                (call.headers, call.body, call.sent) = Default::default();
-            }
-        });
-    }
-}
-
-/// The body of an answer: its steps, one after the other.
-struct Scripted {
-    steps: std::collections::VecDeque<Step>,
-    pause: Option<Pin<Box<Sleep>>>,
-    record: Record,
-    reset: Arc<AtomicBool>,
-}
-
-impl Body for Scripted {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        loop {
-            if let Some(pause) = &mut self.pause {
-                std::task::ready!(pause.as_mut().poll(cx));
-                self.pause = None;
-            }
-            match self.steps.pop_front() {
-                None => {
-                    self.record.ended = Ended::Complete;
-                    return Poll::Ready(None);
-                }
-                Some(Step::Send(bytes)) => {
-                    self.record.with_call(|call| call.sent.extend_from_slice(&bytes));
-                    if self.steps.is_empty() {
-                        self.record.ended = Ended::Complete;
-                    }
-                    return Poll::Ready(Some(Ok(Frame::data(bytes))));
-                }
-                Some(Step::Wait(time)) => self.pause = Some(Box::pin(sleep(time))),
-                Some(Step::Stall) => {
-                    self.steps.push_front(Step::Stall);
-                    return Poll::Pending;
-                }
-                Some(step @ (Step::Close | Step::Abort)) => {
-                    self.record.ended = Ended::Broken;
-                    self.reset.store(step == Step::Abort, Ordering::Release);
-                    return Poll::Ready(Some(Err(Broken)));
-                }
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.steps.is_empty() && self.pause.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // A body of one piece has a length, as the whole answers of real providers do.
-        match (self.steps.len(), self.steps.front()) {
-            (1, Some(Step::Send(bytes))) => SizeHint::with_exact(bytes.len() as u64),
-            _ => SizeHint::default(),
-        }
     }
 }

@@ -1,13 +1,14 @@
 //! The journal of bindings on disk: numbered files, of which the last is appended to. Now and then all that is
 //! known is written anew into one file, which takes the place of those before it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::entry::{self, Replayed};
 use super::table::Table;
+use crate::journal::file;
 
 /// A file that is appended to.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub(super) struct Segment {
 impl Segment {
     /// Begins a file of the folder.
     pub(super) fn create(dir: &Path, number: u64) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create_new(true).open(path(dir, number))?;
+        let file = file::create(&path(dir, number))?;
         Ok(Segment { number, file, frames: AtomicU64::new(0) })
     }
 
@@ -31,13 +32,10 @@ impl Segment {
         Segment { number, file, frames: AtomicU64::new(0) }
     }
 
-    /// Appends by one write(2); the kernel keeps concurrent appends whole and apart.
+    /// Appends a frame.
     pub(super) fn append(&self, frame: &[u8]) -> io::Result<()> {
         self.frames.fetch_add(1, Ordering::Relaxed);
-        match (&self.file).write(frame)? {
-            length if length == frame.len() => Ok(()),
-            _ => Err(io::Error::from(io::ErrorKind::WriteZero)),
-        }
+        file::append(&self.file, frame)
     }
 
     pub(super) fn number(&self) -> u64 {

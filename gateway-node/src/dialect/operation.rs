@@ -1,6 +1,7 @@
 //! What callers may ask for: which path is which operation, and what of it the path says. Pure.
-//! A further operation is one more row of [`OPERATIONS`], or of [`things`] where it is about an id.
+//! A further operation is one more row of `rows`, or of `things` where it is about an id.
 
+mod rows;
 mod things;
 
 use std::borrow::Cow;
@@ -10,10 +11,9 @@ use http::{HeaderMap, Method};
 
 use super::percent::{decoded, encoded};
 use super::scan::Scanned;
-use super::{
-    Rules, anthropic_messages, gemini, json_answer, openai_audio, openai_chat, openai_completions,
-    openai_images, openai_responses, query,
-};
+use super::{Rules, anthropic_messages, gemini, openai_audio, openai_chat, query};
+
+pub(crate) use rows::OPERATIONS;
 
 /// One thing that a dialect can be asked for, the same on every channel that speaks it.
 #[derive(Debug)]
@@ -120,135 +120,6 @@ pub enum Asked<'a> {
     NotServed(&'static str),
 }
 
-const OPENAI: &[&str] = &["/v1"];
-/// Google has what speaks as OpenAI does under a prefix of its own.
-const OPENAI_AND_GOOGLE: &[&str] = &["/v1", GOOGLE_OPENAI];
-const GOOGLE_OPENAI: &str = "/v1beta/openai";
-const GOOGLE: &[&str] = &["/v1beta", "/v1", ""];
-const ANTHROPIC: &[&str] = &["/v1"];
-const RERANK: &[&str] = &["/v1", "/v2"];
-
-pub(crate) const OPERATIONS: &[Operation] = &[
-    Operation {
-        dialect: Dialect::OpenaiChat,
-        rules: &openai_chat::RULES,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/chat/completions",
-        prefixes: OPENAI_AND_GOOGLE,
-        upstream_path: "/chat/completions",
-    },
-    Operation {
-        dialect: Dialect::AnthropicMessages,
-        rules: &anthropic_messages::RULES,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/messages",
-        prefixes: ANTHROPIC,
-        upstream_path: "/messages",
-    },
-    Operation {
-        dialect: Dialect::AnthropicMessages,
-        rules: &anthropic_messages::COUNT_TOKENS,
-        input: Input::Json,
-        ability: Ability::Count,
-        path: "/messages/count_tokens",
-        prefixes: ANTHROPIC,
-        upstream_path: "/messages/count_tokens",
-    },
-    google(&gemini::RULES, Ability::Answer, "/models/{model}:generateContent"),
-    Operation {
-        input: Input::Path { streams: true },
-        ..google(&gemini::RULES, Ability::Answer, "/models/{model}:streamGenerateContent")
-    },
-    google(&gemini::EMBEDDINGS, Ability::Embed, "/models/{model}:embedContent"),
-    google(&gemini::EMBEDDINGS, Ability::Embed, "/models/{model}:batchEmbedContents"),
-    google(&gemini::COUNTS, Ability::Count, "/models/{model}:countTokens"),
-    Operation {
-        dialect: Dialect::OpenaiResponses,
-        rules: &openai_responses::RULES,
-        input: Input::Responses,
-        ability: Ability::Answer,
-        path: "/responses",
-        prefixes: OPENAI,
-        upstream_path: "/responses",
-    },
-    Operation {
-        dialect: Dialect::OpenaiCompletions,
-        rules: &openai_completions::RULES,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/completions",
-        prefixes: OPENAI,
-        upstream_path: "/completions",
-    },
-    Operation {
-        dialect: Dialect::OpenaiEmbeddings,
-        rules: &json_answer::EMBEDDINGS,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/embeddings",
-        prefixes: OPENAI_AND_GOOGLE,
-        upstream_path: "/embeddings",
-    },
-    Operation {
-        dialect: Dialect::OpenaiModerations,
-        rules: &json_answer::MODERATIONS,
-        input: Input::JsonOr("omni-moderation-latest"),
-        ability: Ability::Answer,
-        path: "/moderations",
-        prefixes: OPENAI,
-        upstream_path: "/moderations",
-    },
-    Operation {
-        dialect: Dialect::OpenaiImages,
-        rules: &openai_images::RULES,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/images/generations",
-        prefixes: OPENAI_AND_GOOGLE,
-        upstream_path: "/images/generations",
-    },
-    Operation {
-        input: Input::Form,
-        ..openai(Dialect::OpenaiImages, &openai_images::RULES, Ability::Edit, "/images/edits")
-    },
-    Operation {
-        input: Input::Form,
-        ..openai(Dialect::OpenaiImages, &openai_images::RULES, Ability::Vary, "/images/variations")
-    },
-    Operation {
-        input: Input::Speech,
-        ..openai(Dialect::OpenaiAudio, &openai_audio::SPEECH, Ability::Answer, "/audio/speech")
-    },
-    transcript(Ability::Transcribe, "/audio/transcriptions"),
-    transcript(Ability::Translate, "/audio/translations"),
-    Operation {
-        dialect: Dialect::Rerank,
-        rules: &json_answer::RERANK,
-        input: Input::Json,
-        ability: Ability::Answer,
-        path: "/rerank",
-        prefixes: RERANK,
-        upstream_path: "/rerank",
-    },
-];
-
-/// One that takes JSON, and is found upstream where callers find it.
-const fn openai(dialect: Dialect, rules: &'static Rules, ability: Ability, path: &'static str) -> Operation {
-    Operation { dialect, rules, input: Input::Json, ability, path, prefixes: OPENAI, upstream_path: path }
-}
-
-const fn transcript(ability: Ability, path: &'static str) -> Operation {
-    let input = Input::Form;
-    Operation { input, ..openai(Dialect::OpenaiAudio, &openai_audio::TRANSCRIPTS, ability, path) }
-}
-
-const fn google(rules: &'static Rules, ability: Ability, path: &'static str) -> Operation {
-    let input = Input::Path { streams: false };
-    Operation { dialect: Dialect::Gemini, rules, input, ability, path, prefixes: GOOGLE, upstream_path: path }
-}
-
 fn all() -> impl Iterator<Item = &'static Operation> {
     OPERATIONS.iter().chain(things::OPERATIONS)
 }
@@ -306,7 +177,7 @@ pub fn shape(path: &str, headers: &HeaderMap) -> &'static Rules {
     if is_below("/v1/messages") || (is_below("/v1/models") && is_anthropics(headers)) {
         return &anthropic_messages::RULES;
     }
-    let is_googles_own = is_below("/v1beta") && !is_below(GOOGLE_OPENAI);
+    let is_googles_own = is_below("/v1beta") && !is_below(rows::GOOGLE_OPENAI);
     let is_operation = || {
         let mut operations = OPERATIONS.iter().filter(|operation| operation.dialect == Dialect::Gemini);
         operations.any(|operation| operation.matches(path).is_some())

@@ -1,7 +1,7 @@
 //! One file of the journal of counts: as they were made, one frame and one append each.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use common::id::BootId;
 use common::pb::fleet as pb;
 use common::window::{AttemptEnd, Counts, RequestOutcome, Totals, Window};
 
-use crate::journal::{self, Magic};
+use crate::journal::{self, Magic, file};
 
 const MAGIC: &Magic = b"\xa5SJ1";
 
@@ -43,7 +43,7 @@ impl Segment {
     /// Creates the file of a boot's segment number `seq`.
     pub(super) fn create(journal: &Path, boot: &BootId, seq: u64, now_ms: u64) -> io::Result<Self> {
         let path = journal.join(file_name(boot, seq));
-        let file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        let file = file::create(&path)?;
         Ok(Segment {
             seq,
             path,
@@ -70,8 +70,7 @@ impl Segment {
         segment
     }
 
-    /// Appends by one write(2); the kernel keeps concurrent appends whole and apart. The count is kept
-    /// in memory when that fails.
+    /// Appends to the file. The count is kept in memory when that fails.
     pub(super) fn record(
         &self,
         now_ms: u64,
@@ -80,11 +79,7 @@ impl Segment {
         request: Option<RequestOutcome>,
     ) -> io::Result<()> {
         let frame = journal::encode(MAGIC, &entry(now_ms, model, attempt, request));
-        let written = match (&self.file).write(&frame) {
-            Ok(length) if length == frame.len() => Ok(()),
-            Ok(_) => Err(io::Error::from(io::ErrorKind::WriteZero)),
-            Err(error) => Err(error),
-        };
+        let written = file::append(&self.file, &frame);
         if written.is_err() {
             let mut counts = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((channel, end)) = attempt {

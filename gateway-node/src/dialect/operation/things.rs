@@ -4,7 +4,8 @@ use common::dialect::Dialect;
 use http::Method;
 
 use super::super::{Rules, named, openai_responses};
-use super::{Ability, Asked, Input, OPENAI, OPENAI_AND_GOOGLE, Operation, Verb};
+use super::rows::{OPENAI, OPENAI_AND_GOOGLE};
+use super::{Ability, Asked, Input, Operation, Verb};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     response(Verb::Read, &openai_responses::STORED, "/responses/{id}"),
