@@ -7,10 +7,6 @@
 //! ```
 //! `-- --streams 2000 --megabytes 5` after it sets how many and how long.
 
-#[path = "meter.rs"]
-#[allow(dead_code, reason = "shared with benchmarks that measure time")]
-mod meter;
-
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -19,8 +15,8 @@ use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::fleet::{Fleet, Plan};
 use harness::flood::{self, Flood, Pace};
+use harness::meter::{say, table};
 use harness::system::allow_files;
-use meter::{say, table};
 use tokio::time::Instant;
 
 /// Benchmark of a node's memory.

@@ -22,6 +22,12 @@ const SOCKET_BYTES: u32 = 16 * 1024;
 const FILLING: usize = 20;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
+/// What a whole body ends with, behind the data of the chunk before.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// The data that a whole stream ends with.
+const DONE: &[u8] = b"data: [DONE]\n\n";
+/// As much of the end as shows [`DONE`] were each of its bytes in a chunk of its own.
+const LAST_BYTES: usize = 256;
 
 /// An upstream whose streams begin at once and go on when it is told so, as fast as they are taken.
 pub struct Flood {
@@ -158,17 +164,30 @@ impl SlowCaller {
     /// Reads at most `bytes` at a time with `pause` between, to the end; returns how many there were.
     pub async fn read(mut self, bytes: usize, pause: Duration) -> anyhow::Result<u64> {
         let mut buffer = vec![0; bytes];
-        while !self.last.ends_with(b"data: [DONE]\n\n\r\n0\r\n\r\n") {
+        while !self.last.ends_with(LAST_CHUNK) {
             let read = self.stream.read(&mut buffer).await?;
             let new = buffer.get(..read).filter(|new| !new.is_empty()).context("cut")?;
             self.read += read as u64;
             self.last.extend_from_slice(new);
-            let spare = self.last.len().saturating_sub(64);
+            let spare = self.last.len().saturating_sub(LAST_BYTES);
             self.last.drain(..spare);
             sleep(pause).await;
         }
+        let data = without_framing(&self.last);
+        ensure!(data.ends_with(DONE), "another end: {}", String::from_utf8_lossy(&data));
         Ok(self.read)
     }
+}
+
+/// The data in the last chunks of a body. A border between chunks may lie anywhere in it, so that its end is sought
+/// only here. Of a chunk whose beginning is not there it may take the size for data.
+fn without_framing(last: &[u8]) -> Vec<u8> {
+    let chunks = last.strip_suffix(LAST_CHUNK).unwrap_or(last);
+    // No data of a stream has a CR in it: every line before the last one is a size or a whole chunk, in turn.
+    let lines = String::from_utf8_lossy(chunks);
+    let mut pieces: Vec<&str> = lines.rsplit("\r\n").step_by(2).collect();
+    pieces.reverse();
+    pieces.concat().into()
 }
 
 /// Resident memory of a node, in bytes.
@@ -245,4 +264,28 @@ pub async fn measure(
         }
     }
     Ok(Memory { idle, open, peak, ahead })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_stream_is_known_wherever_the_borders_of_its_chunks_lie() {
+        for step in 1..=DONE.len() {
+            let mut last = b"3e8\r\nxx\n\n".to_vec();
+            for piece in DONE.chunks(step) {
+                last.extend(format!("\r\n{:x}\r\n", piece.len()).bytes().chain(piece.iter().copied()));
+            }
+            last.extend(LAST_CHUNK);
+            let seen = last.get(last.len().saturating_sub(LAST_BYTES)..).unwrap_or_default();
+            assert!(
+                seen.ends_with(LAST_CHUNK) && without_framing(seen).ends_with(DONE),
+                "in pieces of {step}"
+            );
+        }
+        let cut = b"xx\n\n\r\nd\r\ndata: [DONE]\n\r\n0\r\n\r\n";
+        assert_eq!(without_framing(cut), b"xx\n\ndata: [DONE]\n");
+        assert!(!without_framing(cut).ends_with(DONE));
+    }
 }

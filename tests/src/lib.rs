@@ -1,6 +1,7 @@
 //! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
 //! (`provider`), `caller` calls a node and counts what it got, `eventually` waits for what must
-//! become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams cost. `demo` is a fleet to look at.
+//! become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams cost, `meter`
+//! reads and shows what benchmarks measure. `demo` is a fleet to look at.
 
 pub mod caller;
 pub mod catalog;
@@ -9,6 +10,7 @@ pub mod demo;
 pub mod eventually;
 pub mod fleet;
 pub mod flood;
+pub mod meter;
 pub mod process;
 pub mod provider;
 pub mod system;

@@ -9,8 +9,6 @@
 //! ```
 //! `-- --nodes 2000 --rounds 50 --models 200` after it sets the size of fleet, series and catalog.
 
-#[path = "../meter.rs"]
-mod meter;
 mod node;
 
 use std::sync::Arc;
@@ -24,8 +22,8 @@ use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan};
+use harness::meter::{self, cpu_time, percentile, say, table, time};
 use harness::system::{allow_files, resident};
-use meter::{cpu_time, percentile, say, table, time};
 use node::{Acknowledged, Shared};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};

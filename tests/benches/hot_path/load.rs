@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use common::tasks::Tasks;
+use harness::meter::percentile;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
 use hyper::body::Incoming;
@@ -15,8 +16,6 @@ use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-
-use crate::meter::percentile;
 
 /// Where requests go and what they ask for.
 #[derive(Clone)]

@@ -10,8 +10,6 @@
 //! `-- --seconds 10 --streams 4000` after it sets the length of a measurement and the open streams.
 
 mod load;
-#[path = "../meter.rs"]
-mod meter;
 mod upstream;
 
 use std::path::Path;
@@ -23,10 +21,10 @@ use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, SOON};
+use harness::meter::{self, cpu_time, say, table, time};
 use harness::system::{self, allow_files, resident};
 use http_body_util::BodyExt as _;
 use load::{Caller, Measured, Pattern, Target};
-use meter::{cpu_time, say, table, time};
 
 const NODE_CORE: usize = 0;
 const REST_CORE: usize = 1;
