@@ -28,6 +28,11 @@ pub fn digest(bytes: &[u8]) -> Sha {
     Sha256::digest(bytes).into()
 }
 
+/// A digest as people read it.
+pub fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Compresses encoded bytes, once for all who get them.
 pub fn pack(encoded: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(encoded, 3)

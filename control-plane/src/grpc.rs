@@ -1,5 +1,5 @@
-//! What the gRPC listeners answer: their services, message limits, health and reflection, behind the
-//! listener's token.
+//! What the gRPC listeners answer: their services, message limits, health and reflection, behind what `auth` asks of
+//! those who call.
 
 pub mod auth;
 pub mod status;
@@ -11,7 +11,7 @@ use axum::middleware::from_fn_with_state;
 use common::limits::CATALOG_BYTES_MAX;
 use common::pb::{FILE_DESCRIPTOR_SET, admin as admin_pb, fleet as fleet_pb};
 use tonic::Status;
-use tonic::service::{Routes, RoutesBuilder};
+use tonic::service::Routes;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
@@ -19,6 +19,7 @@ use crate::admin::Admin;
 use crate::fleet::Fleet;
 use crate::plane::Plane;
 use auth::Token;
+use auth::admin::Guard;
 
 /// A document that is too large is still read, so that it can be said how large it is.
 const ADMIN_MESSAGE_BYTES_MAX: usize = 2 * CATALOG_BYTES_MAX;
@@ -26,13 +27,14 @@ const ADMIN_MESSAGE_BYTES_MAX: usize = 2 * CATALOG_BYTES_MAX;
 const FLEET_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The routes of the admin listener.
-pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, token: Token) -> Result<Router, ReflectionFault> {
+pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Result<Router, ReflectionFault> {
     let admin = Admin { plane: plane.clone() };
     let catalog = admin_pb::catalog_service_server::CatalogServiceServer::new(admin.clone())
         .max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
     let mut routes = Routes::builder();
     routes
         .add_service(catalog)
+        .add_service(admin_pb::audit_service_server::AuditServiceServer::new(admin.clone()))
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
         .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
@@ -40,7 +42,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, token: Token) -> Resul
         .add_service(health_service(health))
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    Ok(guarded(routes, token))
+    Ok(routes.routes().into_axum_router().layer(from_fn_with_state(guard, auth::admin::require)))
 }
 
 /// The routes of the fleet listener.
@@ -52,7 +54,7 @@ pub fn fleet(fleet: Fleet, health: &HealthReporter, token: Token) -> Router {
     let bindings = fleet_pb::fleet_bindings_server::FleetBindingsServer::new(fleet);
     let mut routes = Routes::builder();
     routes.add_service(sync).add_service(report).add_service(bindings).add_service(health_service(health));
-    guarded(routes, token)
+    routes.routes().into_axum_router().layer(from_fn_with_state(token, auth::fleet::require))
 }
 
 /// What a gRPC listener answers while nothing was read from the store. Never that a token is wrong:
@@ -68,6 +70,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
     let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
     for service in [
         "",
+        "sluice.admin.v1.AuditService",
         "sluice.admin.v1.CatalogService",
         "sluice.admin.v1.ChainService",
         "sluice.admin.v1.KeyService",
@@ -95,8 +98,4 @@ fn health_service(
 ) -> tonic_health::pb::health_server::HealthServer<tonic_health::server::HealthService> {
     let service = tonic_health::server::HealthService::from_health_reporter(health.clone());
     tonic_health::pb::health_server::HealthServer::new(service)
-}
-
-fn guarded(routes: RoutesBuilder, token: Token) -> Router {
-    routes.routes().into_axum_router().layer(from_fn_with_state(token, auth::require))
 }

@@ -13,7 +13,8 @@ use axum::routing::get;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
 
-use crate::grpc::auth::Token;
+use crate::access::Role;
+use crate::grpc::auth::admin::{Guard, Refused};
 use crate::page;
 use crate::plane::Plane;
 
@@ -36,12 +37,12 @@ impl Ready {
     }
 }
 
-/// The routes of the http listener. `token`: asked for, if there is one.
-pub fn routes(plane: &Arc<Plane>, ready: Ready, token: Option<Token>) -> Router {
+/// The routes of the http listener. `guard`: asks for a token, if there is one.
+pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: Option<Guard>) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(plane.clone());
     let mut guarded = metrics.merge(page::routes(plane.clone()));
-    if let Some(token) = token {
-        guarded = guarded.layer(from_fn_with_state(token, require));
+    if let Some(guard) = guard {
+        guarded = guarded.layer(from_fn_with_state(guard, require));
     }
     probes(ready).merge(guarded)
 }
@@ -62,10 +63,16 @@ async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
     ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
-async fn require(State(token): State<Token>, request: Request, next: Next) -> Response {
-    if token.opens(request.headers()) {
-        return next.run(request).await;
+/// Lets in who may read.
+async fn require(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    match guard.admit(&request, Role::Viewer, request.uri().path()) {
+        Ok(_) => next.run(request).await,
+        Err(refused @ Refused::Forbidden { .. }) => {
+            (StatusCode::FORBIDDEN, format!("{}\n", refused.said())).into_response()
+        }
+        Err(refused @ Refused::Unknown(_)) => {
+            let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"sluice\"")];
+            (StatusCode::UNAUTHORIZED, challenge, format!("{}\n", refused.said())).into_response()
+        }
     }
-    let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"sluice\"")];
-    (StatusCode::UNAUTHORIZED, challenge, "the admin token is missing or wrong\n").into_response()
 }

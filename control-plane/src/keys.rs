@@ -2,8 +2,10 @@
 //! nowhere; its digest goes to every node.
 
 use common::snapshot::digest;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::access::Caller;
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::Key;
@@ -20,7 +22,7 @@ pub struct Created {
 }
 
 /// Makes a key.
-pub async fn create(plane: &Plane, name: &str) -> Result<Created, Error> {
+pub async fn create(plane: &Plane, caller: &Caller, name: &str) -> Result<Created, Error> {
     let name = name.trim();
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
         let message = format!("a key needs a name of 1 to {NAME_CHARS_MAX} printable characters");
@@ -35,7 +37,8 @@ pub async fn create(plane: &Plane, name: &str) -> Result<Created, Error> {
         revoked_at_ms: None,
     };
     plane.head.refresh(&plane.store).await?;
-    plane.store.insert_key(&key).await?;
+    let entry = plane.entry(caller, "key.create", &key.id).with(&Value::Null, &json!({"name": key.name}));
+    plane.store.insert_key(&key, &entry).await?;
     tracing::info!(key.id = key.id, "client key {} made", key.id);
     plane.tell().await;
     Ok(Created { key, secret })
@@ -47,14 +50,17 @@ pub async fn list(plane: &Plane) -> Result<Vec<Key>, Error> {
 }
 
 /// Revokes a key; one that was revoked before stays as it is.
-pub async fn revoke(plane: &Plane, id: &str) -> Result<Key, Error> {
+pub async fn revoke(plane: &Plane, caller: &Caller, id: &str) -> Result<Key, Error> {
     let none = || Error::NotFound { what: "key", name: id.to_owned() };
     // No id has a zero in it, and not every database takes one as text.
     if id.contains('\0') {
         return Err(none());
     }
     plane.head.refresh(&plane.store).await?;
-    let revoked = plane.store.revoke_key(id, plane.clock.now_ms()).await?;
+    let now_ms = plane.clock.now_ms();
+    let revoked = json!({"revoked_at_ms": now_ms});
+    let entry = plane.entry(caller, "key.revoke", id).with(&json!({"revoked_at_ms": null}), &revoked);
+    let revoked = plane.store.revoke_key(id, now_ms, &entry).await?;
     let key = revoked.ok_or_else(none)?;
     tracing::info!(key.id = key.id, "client key {} revoked", key.id);
     plane.tell().await;

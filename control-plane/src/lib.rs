@@ -5,7 +5,9 @@
 //! → each node's stream (`fleet`) → acknowledged (`nodes`). A report: window → `fleet::report` →
 //! `store` → `observed` → status and page. `serve` puts the parts together.
 
+mod access;
 mod admin;
+mod audit;
 mod config;
 mod error;
 mod fleet;

@@ -2,6 +2,7 @@
 //! whatever their peers do (FR-017). What is answered is the door's matter.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -56,6 +57,10 @@ impl Door {
     }
 }
 
+/// Who is at the other end of a connection: an extension of each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
 /// What is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -86,9 +91,9 @@ impl Listener {
                 () = stop.cancelled() => break,
                 Some(_) = connections.join_next() => {}
                 accepted = self.socket.accept() => match accepted {
-                    Ok((stream, _)) => {
+                    Ok((stream, peer)) => {
                         let (tls, door) = (self.tls.clone(), self.door.clone());
-                        connections.spawn(serve(stream, tls, self.protocol, door, stop.clone()));
+                        connections.spawn(serve((stream, Peer(peer)), tls, self.protocol, door, stop.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection could not be accepted");
@@ -105,17 +110,23 @@ impl Listener {
     }
 }
 
-async fn serve(stream: TcpStream, tls: Option<Tls>, protocol: Protocol, door: Door, stop: CancellationToken) {
+async fn serve(
+    (stream, peer): (TcpStream, Peer),
+    tls: Option<Tls>,
+    protocol: Protocol,
+    door: Door,
+    stop: CancellationToken,
+) {
     // Small frames go out at once.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     match tls {
-        None => answer(stream, protocol, door, stop).await,
+        None => answer(stream, peer, protocol, door, stop).await,
         Some(tls) => {
             let accepting = TlsAcceptor::from(tls.config()).accept(stream);
             match timeout(HANDSHAKE_WITHIN, accepting).await {
-                Ok(Ok(stream)) => answer(stream, protocol, door, stop).await,
+                Ok(Ok(stream)) => answer(stream, peer, protocol, door, stop).await,
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -123,7 +134,7 @@ async fn serve(stream: TcpStream, tls: Option<Tls>, protocol: Protocol, door: Do
     }
 }
 
-async fn answer<S>(stream: S, protocol: Protocol, door: Door, stop: CancellationToken)
+async fn answer<S>(stream: S, peer: Peer, protocol: Protocol, door: Door, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
@@ -143,7 +154,8 @@ where
     };
     let asked = Arc::new(AtomicBool::new(false));
     let is_asked = asked.clone();
-    let service = service_fn(move |request: http::Request<Incoming>| {
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         is_asked.store(true, Ordering::Relaxed);
         let routes = door.routes();
         async move {
@@ -194,8 +206,8 @@ mod tests {
         let (mut peer, stream): (DuplexStream, _) = duplex(4096);
         let slow = async || tokio::time::sleep(2 * HEADERS_WITHIN).await;
         let door = Door::closed(Router::new().route("/slow", get(slow)));
-        let began = Instant::now();
-        let serving = answer(stream, protocol, door, CancellationToken::new());
+        let (began, from) = (Instant::now(), Peer(([127, 0, 0, 1], 1).into()));
+        let serving = answer(stream, from, protocol, door, CancellationToken::new());
         peer.write_all(says).await.unwrap();
         let hearing = async { while peer.read_buf(&mut Vec::new()).await.is_ok_and(|n| n > 0) {} };
         let both = async { tokio::join!(serving, hearing) };

@@ -97,6 +97,11 @@ struct AckLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabel {
     job: &'static str,
 }
@@ -116,6 +121,7 @@ pub struct Metrics {
     window_gaps: Counter,
     bindings: Counter,
     binding_lookups: Family<ResultLabel, Counter>,
+    calls_refused: Family<ReasonLabel, Counter>,
     job_success: Family<JobLabel, Gauge>,
     job_failures: Family<JobLabel, Counter>,
     certificates: Family<ListenerLabel, Gauge>,
@@ -144,6 +150,7 @@ impl Metrics {
             window_gaps: Counter::default(),
             bindings: Counter::default(),
             binding_lookups: Family::default(),
+            calls_refused: Family::default(),
             job_success: Family::default(),
             job_failures: Family::default(),
             certificates: Family::default(),
@@ -183,6 +190,11 @@ impl Metrics {
             "sluice_binding_lookups",
             "Bindings that nodes asked for",
             m.binding_lookups.clone(),
+        );
+        registry.register(
+            "sluice_calls_refused",
+            "Calls of operators that were not let in",
+            m.calls_refused.clone(),
         );
         registry.register(
             "sluice_job_last_success_timestamp_seconds",
@@ -237,6 +249,11 @@ impl Metrics {
     /// A node asked for a binding.
     pub fn binding_lookup(&self, result: &'static str) {
         self.binding_lookups.get_or_create(&ResultLabel { result }).inc();
+    }
+
+    /// Somebody called the admin or the http listener and was not let in.
+    pub fn call_refused(&self, reason: &'static str) {
+        self.calls_refused.get_or_create(&ReasonLabel { reason }).inc();
     }
 
     /// A periodic job succeeded.

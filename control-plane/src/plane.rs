@@ -6,11 +6,14 @@ use common::clock::Clock;
 use common::tasks::Tasks;
 use tokio::sync::watch;
 
+use crate::access::Caller;
+use crate::audit;
 use crate::error::Error;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::revision::head::{Head, Wanted};
 use crate::store::Store;
+use crate::store::entry::Entry;
 
 /// The parts of a running control plane. There may be several in one process.
 pub struct Plane {
@@ -37,6 +40,11 @@ impl Plane {
         if let Err(error) = self.head.refresh(&self.store).await {
             tracing::warn!(%error, "a change is kept and will be told as soon as the store answers");
         }
+    }
+
+    /// What the audit log will say of a change that is made now, as [`audit::entry`] has it.
+    pub fn entry(&self, caller: &Caller, action: &str, object: impl Into<String>) -> Entry {
+        audit::entry(caller, self.clock.now_ms(), action, object)
     }
 
     /// What is wanted now.

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use common::catalog::{self, Catalog, Change, Checked, Fault};
 use common::limits::SNAPSHOT_BYTES_MAX;
-use common::snapshot::digest;
+use common::snapshot::{digest, hex};
+use serde_json::{Map, Value, json};
 
+use crate::access::Caller;
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::{FullRevision, Revision};
@@ -20,6 +22,8 @@ use encoded::Encoded;
 const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// Longest idempotency key.
 const KEY_BYTES_MAX: usize = 256;
+/// So many changes of a revision are told in the audit log; `catalog diff` has all of them.
+const TOLD_CHANGES_MAX: usize = 50;
 /// How often an apply without an expected revision looks again after another one was faster.
 const TRIES_MAX: usize = 10;
 
@@ -32,8 +36,10 @@ pub struct Apply<'a> {
     pub expected: Option<u64>,
     /// What the author says about it.
     pub message: &'a str,
-    /// Name of the token that applies it.
-    pub author: &'a str,
+    /// Who applies it.
+    pub caller: Caller,
+    /// What the audit log calls it.
+    pub action: &'static str,
     /// What the author calls this change: asked for again, it is made once. Empty for nothing.
     pub idempotency_key: &'a str,
     /// Everything but keeping it.
@@ -42,9 +48,16 @@ pub struct Apply<'a> {
 
 impl<'a> Apply<'a> {
     /// A document that is to be applied whatever is current.
-    pub fn of(document: impl Into<Bytes>, author: &'a str) -> Self {
-        let document = document.into();
-        Apply { document, expected: None, message: "", author, idempotency_key: "", dry_run: false }
+    pub fn of(document: impl Into<Bytes>, caller: Caller) -> Self {
+        Apply {
+            document: document.into(),
+            expected: None,
+            message: "",
+            caller,
+            action: "catalog.apply",
+            idempotency_key: "",
+            dry_run: false,
+        }
     }
 }
 
@@ -96,7 +109,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         let revision = Revision {
             number,
             sha256,
-            author: ask.author.to_owned(),
+            author: ask.caller.name.clone(),
             message: ask.message.to_owned(),
             created_at_ms: if ask.dry_run { 0 } else { plane.clock.now_ms() },
         };
@@ -110,13 +123,35 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             snapshot_zstd: snapshot.packed,
             idempotency_key: Some(ask.idempotency_key.to_owned()).filter(|key| !key.is_empty()),
         };
-        if plane.store.insert_revision(&new).await? {
-            tracing::info!(revision = number, author = ask.author, "catalog revision {number} applied");
+        let (before, after) = told(current, &revision, &changes);
+        let entry = plane.entry(&ask.caller, ask.action, number.to_string()).with(&before, &after);
+        if plane.store.insert_revision(&new, &entry.revision(number)).await? {
+            let author = &revision.author;
+            tracing::info!(revision = number, author, "catalog revision {number} applied");
             plane.tell().await;
             return Ok(Applied { revision, changed: true, warnings, changes });
         }
     }
     Err(Error::Busy)
+}
+
+/// What the audit log says of a new revision: the numbers, and what changes in meaning, as far as it is not too much.
+/// Headers and parameters for an upstream are named without their values.
+fn told(current: u64, revision: &Revision, changes: &[Change]) -> (Value, Value) {
+    let values = |side: fn(&Change) -> Option<&String>| -> Map<String, Value> {
+        let shown = |change: &Change, value: &String| match change.path.as_str() {
+            path if path.contains(".headers.") || path.contains(".query.") => json!("…"),
+            _ => json!(value),
+        };
+        let some = changes.iter().take(TOLD_CHANGES_MAX);
+        some.filter_map(|change| Some((change.path.clone(), shown(change, side(change)?)))).collect()
+    };
+    let (before, after) = (values(|change| change.before.as_ref()), values(|change| change.after.as_ref()));
+    let (sha256, message) = (hex(&revision.sha256), &revision.message);
+    (
+        json!({"revision": current, "values": before}),
+        json!({"revision": revision.number, "sha256": sha256, "message": message, "changes": changes.len(), "values": after}),
+    )
 }
 
 /// A text of the author's that the databases can keep.
@@ -170,7 +205,7 @@ mod tests {
     use crate::observed::fixture::{CATALOG, Fixture};
 
     fn apply_of(document: &'static [u8]) -> Apply<'static> {
-        Apply::of(document, "admin")
+        Apply::of(document, Caller::bootstrap())
     }
 
     #[tokio::test]
@@ -191,9 +226,12 @@ mod tests {
                  create trigger lost after insert on client_key begin delete from part; end;",
             )
             .await;
-        let created = crate::keys::create(&fixture.plane, "a").await.unwrap();
+        let created = crate::keys::create(&fixture.plane, &Caller::bootstrap(), "a").await.unwrap();
         assert!(created.secret.starts_with("sk-"), "the only copy of a key that is kept");
-        assert!(crate::keys::create(&fixture.plane, "b").await.is_err(), "nothing can be read by now");
+        assert!(
+            crate::keys::create(&fixture.plane, &Caller::bootstrap(), "b").await.is_err(),
+            "nothing can be read by now"
+        );
         fixture.execute("insert into part (kind, version) values ('keys', 3)").await;
         let next = Apply { document: format!("{CATALOG}# the next").into(), ..apply_of(b"") };
         let applied = apply(&fixture.plane, next).await.unwrap();

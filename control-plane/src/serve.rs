@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
+use crate::grpc::auth::admin::Guard;
 use crate::http::Ready;
 use crate::listener::{Door, Listener, Protocol};
 use crate::metrics::Metrics;
@@ -28,7 +29,7 @@ use crate::nodes::Nodes;
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::store::{Store, StoreError};
-use crate::{error, grpc, http, jobs};
+use crate::{audit, error, grpc, http, jobs};
 
 /// Streams say goodbye within this time.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(3);
@@ -96,8 +97,8 @@ pub async fn serve_with(
 ) -> Result<(), ServeError> {
     let folder = Folder::open(&config.data_dir)?;
     folder.remove("listen.json")?;
-    let admin_token = Token::new("admin", &folder.token("admin.token")?);
-    let node_token = Token::new("node", &folder.token("node.token")?);
+    let admin_token = Token::new(&folder.token("admin.token")?);
+    let node_token = Token::new(&folder.token("node.token")?);
     let ready = Ready::default();
     let listeners = Listeners::bind(&config, &ready).await?;
     let addresses = listeners.addresses;
@@ -121,9 +122,10 @@ pub async fn serve_with(
         }
     };
     let Running { plane, health, jobs } = &running;
-    let asked = (!http.ip().to_canonical().is_loopback()).then(|| admin_token.clone());
+    let guard = Guard::new(admin_token, plane.metrics.clone());
+    let asked = (!http.ip().to_canonical().is_loopback()).then(|| guard.clone());
     let [admin_door, fleet_door, http_door] = doors;
-    admin_door.open(grpc::admin(plane, health, admin_token)?);
+    admin_door.open(grpc::admin(plane, health, guard)?);
     fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, node_token));
     http_door.open(http::routes(plane, ready.clone(), asked));
     jobs::start(plane, jobs);
@@ -217,7 +219,7 @@ impl Running {
         if config.new_epoch {
             let over = store.heads().await?.epoch;
             let next = clock.now_ms().max(over + 1);
-            store.begin_epoch(over, next).await?;
+            store.begin_epoch(over, next, &audit::epoch_entry(clock.now_ms(), over, next)).await?;
             tracing::warn!(over, epoch = next, "a new epoch begins, as --new-epoch asks: nodes obey it");
         }
         let head = Head::unread(clock.clone());

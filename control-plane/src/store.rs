@@ -1,9 +1,11 @@
 //! What is kept: one store over SQLite or PostgreSQL, with the same statements on both. Each method is
-//! one statement or one transaction; rules about what may be kept are their callers' matter.
+//! one statement or one transaction; rules about what may be kept are their callers' matter. A method that makes an
+//! operator's change takes the [`Entry`] that the audit log keeps of it, in the same transaction.
 //!
 //! `queries.rs` beside this file is compiled twice, by `sqlite.rs` and by `postgres.rs`.
 
 mod convert;
+pub mod entry;
 mod postgres;
 pub mod rows;
 mod sqlite;
@@ -12,6 +14,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
+use entry::{Ask, Entry, Kept, LogHead};
 use rows::{Binding, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
@@ -20,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_fleet.sql"),
     include_str!("../migrations/0003_bindings.sql"),
     include_str!("../migrations/0004_idempotency.sql"),
+    include_str!("../migrations/0007_access.sql"),
 ];
 
 /// Counters are kept by ten seconds first.
@@ -140,6 +144,7 @@ impl Store {
         let store = &self;
         work!(store.write, migrate::run(convert::to_db(now_ms)))?;
         call!(store.write, plane::make(now_ms));
+        call!(store.write, audit::make());
         Ok(self)
     }
 
@@ -160,15 +165,15 @@ impl Store {
     }
 
     /// Ends the epoch `over` and begins `next`, unless somebody else has begun another one since.
-    pub async fn begin_epoch(&self, over: u64, next: u64) -> Result<(), StoreError> {
-        call!(self.write, plane::begin_epoch(over, next));
+    pub async fn begin_epoch(&self, over: u64, next: u64, entry: &Entry) -> Result<(), StoreError> {
+        call!(self.write, plane::begin_epoch(over, next, entry));
         Ok(())
     }
 
-    /// Keeps a revision whose number is one above the newest that the caller saw. Returns false if
-    /// another one has taken the number, or the idempotency key, since.
-    pub async fn insert_revision(&self, new: &FullRevision) -> Result<bool, StoreError> {
-        Ok(call!(self.write, revisions::insert(new)))
+    /// Keeps a revision whose number is one above the newest that the caller saw, and what is logged of it. Returns
+    /// false if another one has taken the number, or the idempotency key, since.
+    pub async fn insert_revision(&self, new: &FullRevision, entry: &Entry) -> Result<bool, StoreError> {
+        Ok(call!(self.write, revisions::insert(new, entry)))
     }
 
     /// A revision with its document.
@@ -192,19 +197,35 @@ impl Store {
     }
 
     /// Keeps a new key, and moves the version of the list.
-    pub async fn insert_key(&self, key: &Key) -> Result<(), StoreError> {
-        call!(self.write, keys::insert(key));
+    pub async fn insert_key(&self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
+        call!(self.write, keys::insert(key, entry));
         Ok(())
     }
 
-    /// Revokes a key that is valid, and moves the version. Returns the key, if there is one.
-    pub async fn revoke_key(&self, id: &str, now_ms: u64) -> Result<Option<Key>, StoreError> {
-        Ok(call!(self.write, keys::revoke(id, now_ms)))
+    /// Revokes a key that is valid, and moves the version. Returns the key, if there is one. Nothing is logged where
+    /// nothing changes.
+    pub async fn revoke_key(&self, id: &str, now_ms: u64, entry: &Entry) -> Result<Option<Key>, StoreError> {
+        Ok(call!(self.write, keys::revoke(id, now_ms, entry)))
     }
 
     /// Every key that ever was, by id, and the version of this list.
     pub async fn keys(&self) -> Result<(u64, Vec<Key>), StoreError> {
         Ok(call!(self.read, keys::list()))
+    }
+
+    /// The end of the audit log.
+    pub async fn log_head(&self) -> Result<LogHead, StoreError> {
+        Ok(call!(self.read, audit::head()))
+    }
+
+    /// Entries of the audit log, newest first.
+    pub async fn log(&self, ask: &Ask) -> Result<Vec<Kept>, StoreError> {
+        Ok(call!(self.read, audit::list(ask)))
+    }
+
+    /// Entries of the audit log after one and through another, oldest first.
+    pub async fn walk_log(&self, after: u64, through: u64, limit: u32) -> Result<Vec<Kept>, StoreError> {
+        Ok(call!(self.read, audit::walk(after, through, limit)))
     }
 
     /// Keeps what is known of some nodes.

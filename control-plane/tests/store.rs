@@ -9,6 +9,8 @@
     reason = "a test ends so"
 )]
 
+#[path = "store/audit.rs"]
+mod audit;
 #[path = "store/bindings.rs"]
 mod bindings;
 #[path = "store/cases.rs"]
@@ -94,6 +96,10 @@ suite! {
     cases::each_change_of_the_keys_moves_their_version_by_one,
     cases::a_key_is_revoked_once_and_an_unknown_one_is_none,
     cases::nodes_are_kept_and_a_late_writer_does_not_take_them_back,
+    audit::of_many_who_change_something_each_leaves_one_entry_in_one_chain,
+    audit::what_is_not_done_leaves_no_entry,
+    audit::a_change_whose_entry_cannot_be_kept_is_not_made,
+    audit::entries_come_back_as_they_were_written_and_are_found_by_what_they_say,
     bindings::a_binding_is_found_by_its_whole_name_as_it_was_reported,
     bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
     bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,

@@ -2,11 +2,12 @@
 
 use common::catalog::{Change, Fault};
 use common::pb::admin as pb;
+use common::snapshot::hex;
 use pb::catalog_service_server::CatalogService;
 use tonic::{Request, Response, Status};
 
 use super::Admin;
-use crate::grpc::auth::Caller;
+use crate::access::Caller;
 use crate::grpc::status;
 use crate::revision::change::{self, Rollback, To};
 use crate::revision::{self, Apply};
@@ -34,15 +35,16 @@ impl CatalogService for Admin {
         &self,
         request: Request<pb::ApplyCatalogRequest>,
     ) -> Result<Response<pb::ApplyCatalogResponse>, Status> {
-        let author = Caller::of(&request).name;
+        let caller = Caller::of(&request)?;
         let request = request.into_inner();
         let apply = Apply {
             document: request.document.into(),
             expected: request.expected_revision,
             message: &request.message,
-            author,
+            caller,
             idempotency_key: &request.idempotency_key,
             dry_run: request.dry_run,
+            action: "catalog.apply",
         };
         let applied = revision::apply(&self.plane, apply).await.map_err(status::of)?;
         Ok(Response::new(pb::ApplyCatalogResponse {
@@ -57,13 +59,13 @@ impl CatalogService for Admin {
         &self,
         request: Request<pb::RollbackCatalogRequest>,
     ) -> Result<Response<pb::RollbackCatalogResponse>, Status> {
-        let author = Caller::of(&request).name;
+        let caller = Caller::of(&request)?;
         let request = request.into_inner();
         let ask = Rollback {
             revision: request.revision,
             expected: request.expected_revision,
             message: &request.message,
-            author,
+            caller,
             idempotency_key: &request.idempotency_key,
         };
         let applied = change::roll_back(&self.plane, ask).await.map_err(status::of)?;
@@ -121,7 +123,7 @@ impl CatalogService for Admin {
 fn convert(revision: Revision) -> pb::Revision {
     pb::Revision {
         number: revision.number,
-        sha256: revision.sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: hex(&revision.sha256),
         author: revision.author,
         message: revision.message,
         created_at_ms: status::time(revision.created_at_ms),

@@ -5,6 +5,7 @@ use pb::key_service_server::KeyService;
 use tonic::{Request, Response, Status};
 
 use super::Admin;
+use crate::access::Caller;
 use crate::grpc::status;
 use crate::keys;
 use crate::store::rows::Key;
@@ -15,7 +16,9 @@ impl KeyService for Admin {
         &self,
         request: Request<pb::CreateKeyRequest>,
     ) -> Result<Response<pb::CreateKeyResponse>, Status> {
-        let created = keys::create(&self.plane, &request.into_inner().name).await.map_err(status::of)?;
+        let caller = Caller::of(&request)?;
+        let name = request.into_inner().name;
+        let created = keys::create(&self.plane, &caller, &name).await.map_err(status::of)?;
         let (key, secret) = (Some(convert(created.key)), created.secret);
         Ok(Response::new(pb::CreateKeyResponse { key, secret }))
     }
@@ -32,7 +35,9 @@ impl KeyService for Admin {
         &self,
         request: Request<pb::RevokeKeyRequest>,
     ) -> Result<Response<pb::RevokeKeyResponse>, Status> {
-        let key = keys::revoke(&self.plane, &request.into_inner().id).await.map_err(status::of)?;
+        let caller = Caller::of(&request)?;
+        let id = request.into_inner().id;
+        let key = keys::revoke(&self.plane, &caller, &id).await.map_err(status::of)?;
         Ok(Response::new(pb::RevokeKeyResponse { key: Some(convert(key)) }))
     }
 }

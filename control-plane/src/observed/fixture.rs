@@ -7,6 +7,7 @@ use common::tasks::Tasks;
 use common::window::Counts;
 use tokio::sync::watch;
 
+use crate::access::Caller;
 use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
 use crate::plane::Plane;
@@ -61,7 +62,7 @@ impl Fixture {
     /// The same with a catalog.
     pub async fn with_catalog() -> Self {
         let fixture = Fixture::unread().await;
-        let ask = Apply::of(CATALOG.as_bytes(), "admin");
+        let ask = Apply::of(CATALOG.as_bytes(), Caller::bootstrap());
         revision::apply(&fixture.plane, ask).await.unwrap();
         fixture
     }

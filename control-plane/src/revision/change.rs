@@ -5,6 +5,7 @@ use bytes::Bytes;
 use common::catalog::{self, Catalog, Change, Fault};
 
 use super::{Applied, Apply, apply, find, read};
+use crate::access::Caller;
 use crate::error::Error;
 use crate::plane::Plane;
 
@@ -84,8 +85,8 @@ pub struct Rollback<'a> {
     pub expected: Option<u64>,
     /// Empty for one that says what was done.
     pub message: &'a str,
-    /// Name of the token that asks for it.
-    pub author: &'a str,
+    /// Who asks for it.
+    pub caller: Caller,
     /// As for an apply.
     pub idempotency_key: &'a str,
 }
@@ -99,8 +100,9 @@ pub async fn roll_back(plane: &Plane, ask: Rollback<'_>) -> Result<Applied, Erro
     let earlier = find(plane, ask.revision).await?;
     let said = format!("rollback to revision {}", ask.revision);
     let message = if ask.message.is_empty() { &said } else { ask.message };
-    let Rollback { expected, author, idempotency_key, .. } = ask;
-    apply(plane, Apply { expected, message, idempotency_key, ..Apply::of(earlier.document, author) }).await
+    let Rollback { expected, caller, idempotency_key, .. } = ask;
+    let back = Apply::of(earlier.document, caller);
+    apply(plane, Apply { expected, message, idempotency_key, action: "catalog.rollback", ..back }).await
 }
 
 #[cfg(test)]
@@ -109,11 +111,11 @@ mod tests {
     use crate::observed::fixture::{CATALOG, Fixture};
 
     fn applying<'a>(document: &str, idempotency_key: &'a str) -> Apply<'a> {
-        Apply { idempotency_key, ..Apply::of(document.to_owned(), "admin") }
+        Apply { idempotency_key, ..Apply::of(document.to_owned(), Caller::bootstrap()) }
     }
 
     fn rollback(revision: u64) -> Rollback<'static> {
-        Rollback { revision, expected: None, message: "", author: "admin", idempotency_key: "" }
+        Rollback { revision, expected: None, message: "", caller: Caller::bootstrap(), idempotency_key: "" }
     }
 
     fn dearer() -> String {

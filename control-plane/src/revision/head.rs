@@ -10,6 +10,7 @@ use common::pb::fleet as pb;
 use tokio::sync::watch;
 
 use super::encoded::{Encoded, Part, Target};
+use crate::audit;
 use crate::error::Error;
 use crate::store::Store;
 use crate::store::rows::{FullRevision, Heads};
@@ -86,8 +87,10 @@ impl Head {
             if let Some(known) = known.as_ref().map(|wanted| wanted.heads())
                 && is_behind(heads, known)
             {
-                let epoch = self.clock.now_ms().max(known.epoch + 1);
-                store.begin_epoch(heads.epoch, epoch).await?;
+                let now_ms = self.clock.now_ms();
+                let epoch = now_ms.max(known.epoch + 1);
+                let entry = audit::epoch_entry(now_ms, heads.epoch, epoch);
+                store.begin_epoch(heads.epoch, epoch, &entry).await?;
                 tracing::error!(
                     revision = heads.revision,
                     lost = known.revision,
@@ -172,6 +175,7 @@ async fn read_keys(store: &Store) -> Result<Encoded, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Caller;
     use crate::observed::fixture::{CATALOG, Fixture};
     use crate::revision::Apply;
 
@@ -196,7 +200,7 @@ mod tests {
     async fn a_database_that_went_back_begins_a_new_epoch_and_is_told() {
         let fixture = Fixture::with_catalog().await;
         let plane = &fixture.plane;
-        crate::keys::create(plane, "a").await.unwrap();
+        crate::keys::create(plane, &Caller::bootstrap(), "a").await.unwrap();
         let before = plane.wanted().unwrap().target.epoch;
         fixture.execute("delete from revision; update part set version = 1").await;
         plane.head.refresh(&plane.store).await.unwrap();
@@ -205,7 +209,8 @@ mod tests {
         assert_eq!((after.revision(), after.target.keys.part.version), (0, 1));
         assert_eq!(plane.store.heads().await.unwrap().epoch, after.target.epoch, "it is kept");
         // Only the first of several that notice it begins one.
-        plane.store.begin_epoch(before, u64::MAX >> 2).await.unwrap();
+        let late = audit::epoch_entry(0, before, u64::MAX >> 2);
+        plane.store.begin_epoch(before, u64::MAX >> 2, &late).await.unwrap();
         assert_eq!(plane.store.heads().await.unwrap().epoch, after.target.epoch);
     }
 
@@ -216,7 +221,7 @@ mod tests {
         let lost = plane.wanted().unwrap().target.clone();
         fixture.execute("delete from revision").await;
         let document = CATALOG.replace("https://direct", "https://other");
-        let ask = Apply::of(document, "admin");
+        let ask = Apply::of(document, Caller::bootstrap());
         assert_eq!(crate::revision::apply(plane, ask).await.unwrap().revision.number, 1);
         let told = plane.wanted().unwrap().target.clone();
         assert!(told.epoch > lost.epoch && told.catalog != lost.catalog, "{told:?}");

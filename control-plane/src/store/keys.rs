@@ -2,8 +2,9 @@
 
 use sqlx::Pool;
 
-use super::{BEGIN, Db, statements};
+use super::{BEGIN, Db, audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
+use crate::store::entry::Entry;
 use crate::store::rows::Key;
 
 statements! {
@@ -24,7 +25,7 @@ fn key((id, name, digest, created, revoked): Columns) -> Result<Key, sqlx::Error
 }
 
 /// Keeps a key and moves the version, together.
-pub async fn insert(pool: &Pool<Db>, key: &Key) -> Result<(), sqlx::Error> {
+pub async fn insert(pool: &Pool<Db>, key: &Key, entry: &Entry) -> Result<(), sqlx::Error> {
     let mut tx = pool.begin_with(BEGIN).await?;
     sqlx::query(BUMP).execute(&mut *tx).await?;
     sqlx::query(INSERT)
@@ -34,18 +35,25 @@ pub async fn insert(pool: &Pool<Db>, key: &Key) -> Result<(), sqlx::Error> {
         .bind(to_db(key.created_at_ms))
         .execute(&mut *tx)
         .await?;
+    audit::append(&mut tx, entry).await?;
     tx.commit().await
 }
 
 /// Revokes a key that is valid, and moves the version; one that was revoked before stays as it is.
 /// Returns the key, if there is one.
-pub async fn revoke(pool: &Pool<Db>, id: &str, now_ms: u64) -> Result<Option<Key>, sqlx::Error> {
+pub async fn revoke(
+    pool: &Pool<Db>,
+    id: &str,
+    now_ms: u64,
+    entry: &Entry,
+) -> Result<Option<Key>, sqlx::Error> {
     let mut tx = pool.begin_with(BEGIN).await?;
     let revoked = sqlx::query(REVOKE).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
+    let row: Option<Columns> = sqlx::query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
     if revoked.rows_affected() == 1 {
         sqlx::query(BUMP).execute(&mut *tx).await?;
+        audit::append(&mut tx, entry).await?;
     }
-    let row: Option<Columns> = sqlx::query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
     tx.commit().await?;
     row.map(key).transpose()
 }

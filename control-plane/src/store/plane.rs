@@ -2,8 +2,9 @@
 
 use sqlx::Pool;
 
-use super::{Db, statements};
+use super::{BEGIN, Db, audit, statements};
 use crate::store::convert::{from_db, to_db};
+use crate::store::entry::Entry;
 use crate::store::rows::Heads;
 
 statements! {
@@ -19,8 +20,13 @@ pub async fn make(pool: &Pool<Db>, now_ms: u64) -> Result<(), sqlx::Error> {
 }
 
 /// Ends an epoch, if it is not over already.
-pub async fn begin_epoch(pool: &Pool<Db>, over: u64, next: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(BEGIN_EPOCH).bind(to_db(over)).bind(to_db(next)).execute(pool).await.map(drop)
+pub async fn begin_epoch(pool: &Pool<Db>, over: u64, next: u64, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    let begun = sqlx::query(BEGIN_EPOCH).bind(to_db(over)).bind(to_db(next)).execute(&mut *tx).await?;
+    if begun.rows_affected() == 1 {
+        audit::append(&mut tx, entry).await?;
+    }
+    tx.commit().await
 }
 
 pub async fn heads(pool: &Pool<Db>) -> Result<Heads, sqlx::Error> {

@@ -1,6 +1,7 @@
 //! Every statement, once, in the SQL that both databases take; compiled once for each of them.
 //! Statements stand in lists, so that a test can prepare them all on both.
 
+pub mod audit;
 pub mod bindings;
 pub mod keys;
 pub mod migrate;
@@ -23,7 +24,15 @@ use statements;
 
 /// Every statement of every file, and the two that are told apart by database.
 pub fn all() -> impl Iterator<Item = &'static str> {
-    let files =
-        [bindings::ALL, keys::ALL, migrate::ALL, nodes::ALL, plane::ALL, revisions::ALL, windows::ALL];
+    let files = [
+        audit::ALL,
+        bindings::ALL,
+        keys::ALL,
+        migrate::ALL,
+        nodes::ALL,
+        plane::ALL,
+        revisions::ALL,
+        windows::ALL,
+    ];
     files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS])
 }

@@ -2,8 +2,9 @@
 
 use sqlx::Pool;
 
-use super::{Db, statements};
+use super::{BEGIN, Db, audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
+use crate::store::entry::Entry;
 use crate::store::rows::{FullRevision, Revision};
 
 statements! {
@@ -31,8 +32,9 @@ fn revision((number, sha256, author, message, at): Columns) -> Result<Revision, 
     Ok(Revision { number, sha256: sha(sha256)?, author, message, created_at_ms })
 }
 
-/// Keeps a revision, if its number and its idempotency key are free. Returns whether they were.
-pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::Error> {
+/// Keeps a revision and what is logged of it, if its number and its idempotency key are free. Returns whether they were.
+pub async fn insert(pool: &Pool<Db>, new: &FullRevision, entry: &Entry) -> Result<bool, sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
     let inserted = sqlx::query(INSERT)
         .bind(to_db(new.revision.number))
         .bind(&new.revision.sha256[..])
@@ -43,13 +45,19 @@ pub async fn insert(pool: &Pool<Db>, new: &FullRevision) -> Result<bool, sqlx::E
         .bind(&new.revision.message)
         .bind(to_db(new.revision.created_at_ms))
         .bind(&new.idempotency_key)
-        .execute(pool)
+        .execute(&mut *tx)
         .await;
     match inserted {
-        Ok(_) => Ok(true),
-        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(false),
-        Err(error) => Err(error),
+        Ok(_) => {}
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {
+            tx.rollback().await?;
+            return Ok(false);
+        }
+        Err(error) => return Err(error),
     }
+    audit::append(&mut tx, entry).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, sqlx::Error> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use control_plane::store::entry::Entry;
 use control_plane::store::rows::{FullRevision, Heads, Key, Node, Revision};
 
 use crate::{NOW, Place};
@@ -25,6 +26,10 @@ fn revision(number: u64) -> FullRevision {
 fn key(id: &str) -> Key {
     let sha256 = common::snapshot::digest(id.as_bytes());
     Key { id: id.into(), name: id.into(), sha256, created_at_ms: NOW, revoked_at_ms: None }
+}
+
+fn entry() -> Entry {
+    Entry { at_ms: NOW, actor: "admin".into(), action: "test".into(), ..Entry::default() }
 }
 
 pub async fn every_statement_is_taken_by_the_database(place: Arc<Place>) {
@@ -57,9 +62,9 @@ pub async fn the_epoch_is_given_once(place: Arc<Place>) {
 pub async fn revisions_are_numbered_without_gaps_and_a_taken_number_is_refused(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=3 {
-        assert!(store.insert_revision(&revision(number)).await.unwrap());
+        assert!(store.insert_revision(&revision(number), &entry()).await.unwrap());
     }
-    assert!(!store.insert_revision(&revision(2)).await.unwrap());
+    assert!(!store.insert_revision(&revision(2), &entry()).await.unwrap());
     assert_eq!(store.heads().await.unwrap().revision, 3);
 }
 
@@ -68,7 +73,7 @@ pub async fn of_many_who_make_the_same_revision_one_wins(place: Arc<Place>) {
     let mut making = tokio::task::JoinSet::new();
     for n in 0..20 {
         let store = stores[n % 2].clone();
-        making.spawn(async move { store.insert_revision(&revision(1)).await.unwrap() });
+        making.spawn(async move { store.insert_revision(&revision(1), &entry()).await.unwrap() });
     }
     let won = making.join_all().await.into_iter().filter(|won| *won).count();
     assert_eq!(won, 1);
@@ -77,11 +82,11 @@ pub async fn of_many_who_make_the_same_revision_one_wins(place: Arc<Place>) {
 pub async fn an_idempotency_key_belongs_to_one_revision(place: Arc<Place>) {
     let store = place.open().await;
     let under = |number, key: &str| FullRevision { idempotency_key: Some(key.into()), ..revision(number) };
-    assert!(store.insert_revision(&under(1, "a")).await.unwrap());
-    assert!(!store.insert_revision(&under(2, "a")).await.unwrap());
-    assert!(store.insert_revision(&under(2, "b")).await.unwrap());
-    assert!(store.insert_revision(&revision(3)).await.unwrap());
-    assert!(store.insert_revision(&revision(4)).await.unwrap(), "many have none");
+    assert!(store.insert_revision(&under(1, "a"), &entry()).await.unwrap());
+    assert!(!store.insert_revision(&under(2, "a"), &entry()).await.unwrap());
+    assert!(store.insert_revision(&under(2, "b"), &entry()).await.unwrap());
+    assert!(store.insert_revision(&revision(3), &entry()).await.unwrap());
+    assert!(store.insert_revision(&revision(4), &entry()).await.unwrap(), "many have none");
     assert_eq!(store.revision_by_key("b").await.unwrap(), Some(revision(2).revision));
     assert_eq!(store.revision_by_key("c").await.unwrap(), None);
 }
@@ -89,7 +94,7 @@ pub async fn an_idempotency_key_belongs_to_one_revision(place: Arc<Place>) {
 pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=6 {
-        assert!(store.insert_revision(&revision(number)).await.unwrap());
+        assert!(store.insert_revision(&revision(number), &entry()).await.unwrap());
     }
     store.upsert_nodes(&[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
     assert_eq!(store.prune_revisions(5).await.unwrap(), 3);
@@ -102,7 +107,7 @@ pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place
 pub async fn revisions_are_listed_newest_first_and_by_page(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=5 {
-        store.insert_revision(&revision(number)).await.unwrap();
+        store.insert_revision(&revision(number), &entry()).await.unwrap();
     }
     let numbers = async |before, limit| -> Vec<u64> {
         store.revisions(before, limit).await.unwrap().into_iter().map(|r| r.number).collect()
@@ -115,7 +120,7 @@ pub async fn revisions_are_listed_newest_first_and_by_page(place: Arc<Place>) {
 pub async fn fr_045_documents_and_snapshots_come_back_byte_by_byte(place: Arc<Place>) {
     let store = place.open().await;
     let put = revision(1);
-    store.insert_revision(&put).await.unwrap();
+    store.insert_revision(&put, &entry()).await.unwrap();
     let got = store.revision(1).await.unwrap().unwrap();
     assert_eq!((got.revision, got.document), (put.revision, put.document));
     assert_eq!((got.snapshot_sha256, got.snapshot_zstd), (put.snapshot_sha256, put.snapshot_zstd));
@@ -125,21 +130,21 @@ pub async fn fr_045_documents_and_snapshots_come_back_byte_by_byte(place: Arc<Pl
 pub async fn each_change_of_the_keys_moves_their_version_by_one(place: Arc<Place>) {
     let store = place.open().await;
     assert_eq!(store.keys().await.unwrap(), (1, vec![]));
-    store.insert_key(&key("b")).await.unwrap();
-    store.insert_key(&key("a")).await.unwrap();
+    store.insert_key(&key("b"), &entry()).await.unwrap();
+    store.insert_key(&key("a"), &entry()).await.unwrap();
     assert_eq!(store.keys().await.unwrap(), (3, vec![key("a"), key("b")]));
-    assert!(store.insert_key(&key("a")).await.is_err(), "ids are taken once");
+    assert!(store.insert_key(&key("a"), &entry()).await.is_err(), "ids are taken once");
     assert_eq!(store.heads().await.unwrap().keys, 3, "what failed moves nothing");
 }
 
 pub async fn a_key_is_revoked_once_and_an_unknown_one_is_none(place: Arc<Place>) {
     let store = place.open().await;
-    store.insert_key(&key("a")).await.unwrap();
-    let revoked = store.revoke_key("a", NOW + 1).await.unwrap().unwrap();
+    store.insert_key(&key("a"), &entry()).await.unwrap();
+    let revoked = store.revoke_key("a", NOW + 1, &entry()).await.unwrap().unwrap();
     assert_eq!(revoked.revoked_at_ms, Some(NOW + 1));
-    let again = store.revoke_key("a", NOW + 2).await.unwrap().unwrap();
+    let again = store.revoke_key("a", NOW + 2, &entry()).await.unwrap().unwrap();
     assert_eq!(again, revoked);
-    assert_eq!(store.revoke_key("b", NOW).await.unwrap(), None);
+    assert_eq!(store.revoke_key("b", NOW, &entry()).await.unwrap(), None);
     assert_eq!(store.heads().await.unwrap().keys, 3);
 }
 

@@ -99,6 +99,12 @@ pub enum Command {
         #[command(subcommand)]
         command: KeysCommand,
     },
+    /// Who changed what, when and from where
+    Audit {
+        /// Which of them.
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Show the success really observed
     Status(StatusArgs),
     /// Print a completion script for a shell
@@ -221,6 +227,39 @@ pub enum KeysCommand {
         /// Its id, as `keys list` shows it
         id: String,
     },
+}
+
+/// Commands on the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// List what was changed, newest first
+    List(AuditArgs),
+    /// Walk the whole log and see that nobody altered it; exit code 1 when somebody did
+    Verify {
+        /// What an earlier walk came to: the log must still hold that entry
+        #[arg(long, value_name = "NUMBER:SHA256")]
+        from: Option<String>,
+    },
+}
+
+/// Which entries to list.
+#[derive(Debug, ClapArgs)]
+pub struct AuditArgs {
+    /// How far back
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub since: Option<Duration>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// Only entries below this number
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
+    pub before: Option<u64>,
+    /// Only what this one did
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    pub actor: String,
+    /// Only actions that begin so: catalog, key.revoke
+    #[arg(long, value_name = "ACTION", default_value = "", hide_default_value = true)]
+    pub action: String,
 }
 
 /// What of the status to show.

@@ -12,6 +12,7 @@ use tonic::transport::{Channel as Conn, Endpoint};
 use tonic::{Response, Status, Streaming};
 
 use common::limits::{CATALOG_BYTES_MAX, HEARTBEAT};
+use common::pb::admin::audit_service_client::AuditServiceClient;
 use common::pb::admin::catalog_service_client::CatalogServiceClient;
 use common::pb::admin::chain_service_client::ChainServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
@@ -25,6 +26,9 @@ use refusal::Peer;
 
 /// The faults of a catalog come home in one header, and there may be hundreds of them.
 const ERROR_HEADERS_BYTES_MAX: u32 = 1024 * 1024;
+
+/// A thousand entries with long values.
+const AUDIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a request is sent through: the connection, with the token on each request.
 pub type Authorized = InterceptedService<Conn, Bearer>;
@@ -83,6 +87,11 @@ impl Connection {
     /// Client keys.
     pub fn keys(&self) -> KeyServiceClient<Authorized> {
         KeyServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> AuditServiceClient<Authorized> {
+        AuditServiceClient::new(self.service.clone()).max_decoding_message_size(AUDIT_BYTES_MAX)
     }
 
     /// What was observed.

@@ -2,6 +2,7 @@
 //! plane, and ends with a code that scripts can go by. It decides nothing that the server decides.
 
 mod args;
+mod audit;
 mod call;
 mod catalog;
 mod chain;
@@ -54,6 +55,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Chains => chain::list(connect, output).await,
         Command::Nodes { command } => nodes::run(command, connect, output).await,
         Command::Keys { command } => keys::run(command, connect, output).await,
+        Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Completions { shell } => completions(shell, output),
     }

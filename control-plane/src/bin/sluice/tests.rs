@@ -263,6 +263,36 @@ async fn a_key_is_made_listed_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_says_who_did_what_and_is_verified() {
+    let fixture = Fixture::start().await;
+    assert_eq!(fixture.sluice(&["audit", "list"]).await.out, "no entries\n");
+    let made = fixture.sluice(&["keys", "create", "--name", "app", "-o", "json"]).await.json();
+    fixture.sluice(&["keys", "revoke", made["id"].as_str().unwrap()]).await;
+    let file = fixture.file("catalog.toml", CATALOG);
+    fixture.sluice(&["catalog", "apply", "-f", file.to_str().unwrap(), "-m", "first"]).await;
+    let listed = fixture.sluice(&["audit", "list", "--since", "1h", "-o", "json"]).await.json();
+    let entries = listed["entries"].as_array().unwrap();
+    let actions: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["catalog.apply", "key.revoke", "key.create"]);
+    assert_eq!((&entries[0]["revision"], &entries[0]["after"]["message"]), (&1.into(), &"first".into()));
+    assert_eq!((&entries[0]["before"]["revision"], &entries[0]["actor"]), (&0.into(), &"admin".into()));
+    assert!(entries[0]["origin"].as_str().unwrap().starts_with("127.0.0.1:"), "{entries:?}");
+    let some = fixture.sluice(&["audit", "list", "--action", "key", "--limit", "1"]).await;
+    assert!(some.out.contains("key.revoke") && !some.out.contains("key.create"), "{}", some.out);
+
+    let verified = fixture.sluice(&["audit", "verify"]).await;
+    assert_eq!(verified.code, 0, "{verified:?}");
+    let known = verified.out.trim_end().rsplit(' ').next().unwrap();
+    assert!(verified.out.starts_with("3 entries, unbroken") && known.starts_with("3:"), "{}", verified.out);
+    assert_eq!(fixture.sluice(&["audit", "verify", "--from", known]).await.code, 0);
+    let other = format!("3:{}", "0".repeat(64));
+    let other = fixture.sluice(&["audit", "verify", "--from", &other, "-o", "json"]).await;
+    assert_eq!((other.code, &other.json()["broken"]["number"]), (1, &4.into()));
+    assert_eq!(fixture.sluice(&["audit", "verify", "--from", "3"]).await.code, 2);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_without_traffic_shows_no_data() {
     let fixture = Fixture::start().await;
     let file = fixture.file("catalog.toml", CATALOG);

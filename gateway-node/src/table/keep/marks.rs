@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use common::snapshot::Sha;
+use common::snapshot::{Sha, hex};
 use serde::{Deserialize, Serialize};
 
 use super::{Quarantined, file};
@@ -94,10 +94,6 @@ impl Marks {
             })
             .collect()
     }
-}
-
-fn hex(sha256: &Sha) -> String {
-    sha256.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parse_hex(text: &str) -> Option<Sha> {

@@ -1,0 +1,66 @@
+//! Who may do what: three roles, each with all that the one below it may, and who calls.
+
+use std::fmt;
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Changes what the fleet serves: catalog, rollouts, nodes, channels, keys.
+    Operator,
+    /// Everything, also who has access, secrets and the fleet's identity.
+    Admin,
+}
+
+impl Role {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Operator => "operator",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Who calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// By which the caller is shown; the author of a revision.
+    pub name: String,
+    /// What the caller may do.
+    pub role: Role,
+    /// What was shown to prove it: `admin.token`, a token's id, or `oidc:` and the subject. Never the secret itself.
+    pub credential: String,
+    /// From which address.
+    pub from: String,
+}
+
+impl Caller {
+    /// Whoever holds the token that the control plane was started with.
+    pub fn bootstrap() -> Self {
+        Caller {
+            name: "admin".to_owned(),
+            role: Role::Admin,
+            credential: "admin.token".to_owned(),
+            from: String::new(),
+        }
+    }
+
+    /// The control plane itself, for what it does unasked.
+    pub fn sluice() -> Self {
+        Caller {
+            name: "sluice".to_owned(),
+            role: Role::Admin,
+            credential: String::new(),
+            from: String::new(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The one table of what each call of the admin protocol needs. A method that is not in it is for admins alone; a test
+//! sees to it that all are.
+
+use crate::access::Role;
+
+const PACKAGE: &str = "/sluice.admin.v1.";
+
+const ROLES: &[(&str, Role)] = &[
+    ("AuditService/ListEntries", Role::Viewer),
+    ("AuditService/VerifyLog", Role::Viewer),
+    ("CatalogService/ApplyCatalog", Role::Operator),
+    ("CatalogService/DiffCatalog", Role::Viewer),
+    ("CatalogService/GetCatalog", Role::Viewer),
+    ("CatalogService/ListRevisions", Role::Viewer),
+    ("CatalogService/RollbackCatalog", Role::Operator),
+    ("CatalogService/ValidateCatalog", Role::Viewer),
+    ("ChainService/GetChain", Role::Viewer),
+    ("ChainService/ListChains", Role::Viewer),
+    ("KeyService/CreateKey", Role::Operator),
+    ("KeyService/ListKeys", Role::Viewer),
+    ("KeyService/RevokeKey", Role::Operator),
+    ("NodeService/ListNodes", Role::Viewer),
+    ("NodeService/WatchNodes", Role::Viewer),
+    ("StatusService/GetStatus", Role::Viewer),
+    ("StatusService/WatchStatus", Role::Viewer),
+];
+
+/// The least role that may call this path.
+pub fn needed(path: &str) -> Role {
+    let Some(method) = path.strip_prefix(PACKAGE) else { return Role::Viewer };
+    ROLES.iter().find(|(name, _)| *name == method).map_or(Role::Admin, |(_, role)| *role)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use common::pb::FILE_DESCRIPTOR_SET;
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn every_method_of_the_admin_protocol_has_a_role_and_nothing_else_has() {
+        let files = prost_types::FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap().file;
+        let ours = files.iter().filter(|file| file.package() == "sluice.admin.v1");
+        let methods: BTreeSet<String> = ours
+            .flat_map(|file| &file.service)
+            .flat_map(|service| service.method.iter().map(|one| format!("{}/{}", service.name(), one.name())))
+            .collect();
+        let listed: BTreeSet<String> = ROLES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(listed, methods, "each RPC needs its line in grpc/auth/roles.rs");
+        assert_eq!(listed.len(), ROLES.len(), "one line each");
+    }
+
+    #[test]
+    fn what_is_not_listed_is_for_admins_and_what_is_not_ours_for_everybody_who_is_known() {
+        assert_eq!(needed("/sluice.admin.v1.NewService/DoAll"), Role::Admin);
+        assert_eq!(needed("/sluice.admin.v1.CatalogService/ApplyCatalog"), Role::Operator);
+        assert_eq!(needed("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"), Role::Viewer);
+    }
+}
