@@ -121,6 +121,25 @@ impl Bindings {
         inner.append(&segment, &entry::reported(seqs));
     }
 
+    /// Takes in that the control plane counts in this epoch. One whose database went back has lost what was reported
+    /// since: in a higher epoch than before everything is reported again, by a later boot if not by this one.
+    pub fn begin_epoch(&self, epoch: u64) {
+        let inner = &*self.0;
+        let segment = inner.open.load_full();
+        if !inner.lock().begin_epoch(epoch, inner.clock.now_ms()) {
+            return;
+        }
+        inner.append(&segment, &entry::epoch(epoch));
+        let waiting = self.counts().1;
+        if waiting > 0 {
+            tracing::info!(
+                epoch,
+                waiting,
+                "the control plane is in epoch {epoch}: bindings are reported anew"
+            );
+        }
+    }
+
     /// Resolves when something was bound since the last call.
     pub async fn bound(&self) {
         self.0.bound.notified().await;
@@ -145,8 +164,11 @@ impl Bindings {
             inner.older_frames.fetch_add(shared.frames(), Ordering::Relaxed);
             io::Error::new(io::ErrorKind::WouldBlock, "a writer holds the journal")
         })?;
-        let all = inner.lock().all();
-        let replaced = files::replace(&inner.dir, number, &all);
+        let (epoch, all) = {
+            let table = inner.lock();
+            (table.epoch(), table.all())
+        };
+        let replaced = files::replace(&inner.dir, number, epoch, &all);
         match replaced {
             Ok(()) => inner.older_frames.store(all.len() as u64, Ordering::Relaxed),
             Err(_) => drop(inner.older_frames.fetch_add(retired.frames(), Ordering::Relaxed)),

@@ -180,7 +180,11 @@ impl Sync {
                             return end;
                         }
                     }
-                    Action::Take(update) => self.taking = Some(self.take(update)),
+                    Action::Take(update) => {
+                        // The database may go back under a control plane that runs on.
+                        self.enter(&link, update.target.as_ref().map_or(0, |target| target.epoch));
+                        self.taking = Some(self.take(update));
+                    }
                     Action::Confirmed(target) => {
                         let revision = target.catalog.map_or(0, |part| part.version);
                         tracing::info!(revision, "up to date with the control plane");
@@ -192,7 +196,7 @@ impl Sync {
                             "connected to the control plane"
                         );
                         self.gateway.metrics.connected(true);
-                        self.link.send_replace(Some(link.clone()));
+                        self.enter(&link, welcome.epoch);
                     }
                     Action::End(End::Left) => {
                         farewell(tx, inbound).await;
@@ -202,6 +206,17 @@ impl Sync {
                 }
             }
         }
+    }
+
+    /// Shows others the connection and in which epoch its control plane is, unless they know.
+    fn enter(&self, link: &Link, epoch: u64) {
+        self.link.send_if_modified(|open| {
+            let is_known = open.as_ref().is_some_and(|open| open.epoch >= epoch);
+            if !is_known {
+                *open = Some(link.in_epoch(epoch));
+            }
+            !is_known
+        });
     }
 
     fn take(&self, update: pb::ConfigUpdate) -> JoinHandle<Taken> {

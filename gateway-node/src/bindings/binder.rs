@@ -1,6 +1,5 @@
 //! Binds what an answer shows before the bytes that show it go on to the caller.
 
-use bytes::Bytes;
 use common::dialect::Dialect;
 use common::id::{ChannelId, KeyId, Model};
 use common::limits::BINDING_ID_BYTES_MAX;
@@ -16,47 +15,56 @@ pub struct Binder {
     key: KeyId,
     channel: ChannelId,
     model: Model,
-    ids: made::InStream,
+    ids: Ids,
+}
+
+/// Where the id is looked for.
+enum Ids {
+    Stream(made::InStream),
+    Document(made::InDocument),
 }
 
 impl Binder {
     /// A binder for an answer of this channel to this key's request.
     pub fn new(bindings: &Bindings, dialect: Dialect, key: KeyId, channel: ChannelId, model: Model) -> Self {
-        let ids = made::InStream::default();
+        let ids = Ids::Document(made::InDocument::default());
         Binder { bindings: bindings.clone(), dialect, key, channel, model, ids }
     }
 
     /// Binds what the held bytes of an answer show. Returns itself where the id must be further on in it.
     pub fn begin(mut self, committed: &Committed) -> Option<Self> {
-        if !committed.tap.is_stream() {
-            self.document(&committed.held);
-            return None;
-        }
-        let is_over = committed.held.iter().any(|chunk| self.on_bytes(chunk));
-        (!is_over).then_some(self)
-    }
-
-    fn document(&self, held: &[Bytes]) {
-        let id = match held {
-            [one] => made::in_document(one),
-            many => made::in_document(&many.concat()),
+        let is_over = if committed.tap.is_stream() {
+            self.ids = Ids::Stream(made::InStream::default());
+            committed.held.iter().any(|chunk| self.on_bytes(chunk))
+        } else {
+            match committed.held.as_slice() {
+                [one] => self.on_bytes(one),
+                many => self.on_bytes(&many.concat()),
+            }
         };
-        match id {
-            Some(id) => self.bind(id),
-            None => tracing::warn!(channel.id = %self.channel, "an answer names no id of what was made"),
+        if committed.whole && !is_over {
+            self.warn();
         }
+        (!is_over && !committed.whole).then_some(self)
     }
 
-    /// Takes the next bytes of a stream; returns whether there is nothing more to look for.
+    /// Takes the next bytes of an answer; returns whether there is nothing more to look for.
     pub fn on_bytes(&mut self, chunk: &[u8]) -> bool {
-        let found = self.ids.on_bytes(chunk);
-        let is_over = found.is_some() || self.ids.has_given_up();
+        let (found, has_given_up) = match &mut self.ids {
+            Ids::Stream(ids) => (ids.on_bytes(chunk), ids.has_given_up()),
+            Ids::Document(ids) => (ids.on_bytes(chunk), ids.has_given_up()),
+        };
+        let is_over = found.is_some() || has_given_up;
         if let Some(id) = found {
             self.bind(id);
         } else if is_over {
-            tracing::warn!(channel.id = %self.channel, "a stream names no id of what it makes");
+            self.warn();
         }
         is_over
+    }
+
+    fn warn(&self) {
+        tracing::warn!(channel.id = %self.channel, "an answer names no id of what it makes");
     }
 
     fn bind(&self, id: String) {

@@ -21,17 +21,25 @@ struct Entry {
     /// Numbers of bindings that it has now.
     #[prost(uint64, repeated, tag = "4")]
     reported: Vec<u64>,
+    /// What was reported before this was written, was to a control plane that lost it, if it is of an earlier epoch.
+    #[prost(uint64, tag = "5")]
+    epoch: u64,
 }
 
 /// A binding as it is journaled.
 pub fn bound(seq: u64, binding: &Binding, is_reported: bool) -> Vec<u8> {
     let binding = Some(to_wire(binding));
-    journal::encode(MAGIC, &Entry { seq, binding, is_reported, reported: Vec::new() })
+    journal::encode(MAGIC, &Entry { seq, binding, is_reported, ..Entry::default() })
 }
 
 /// That the control plane has these.
 pub fn reported(seqs: Vec<u64>) -> Vec<u8> {
     journal::encode(MAGIC, &Entry { reported: seqs, ..Entry::default() })
+}
+
+/// That reports count in this epoch from here on.
+pub fn epoch(epoch: u64) -> Vec<u8> {
+    journal::encode(MAGIC, &Entry { epoch, ..Entry::default() })
 }
 
 /// What a journal's bytes held.
@@ -51,6 +59,7 @@ pub fn replay(bytes: &[u8], table: &mut Table, now_ms: u64) -> Replayed {
     replayed.torn = journal::read(MAGIC, bytes, |entry: Entry| {
         replayed.frames += 1;
         replayed.last_seq = replayed.last_seq.max(entry.seq);
+        table.begin_epoch(entry.epoch, now_ms);
         // One of a dialect that this version does not have is another version's.
         if let Some(binding) = entry.binding.and_then(from_wire) {
             table.insert(entry.seq, binding, entry.is_reported, now_ms);

@@ -64,10 +64,17 @@ pub(super) fn load(dir: &Path, table: &mut Table, now_ms: u64) -> io::Result<(Re
 }
 
 /// Puts all that is known in the place of the files up to `number`. May be cut at any point.
-pub(super) fn replace(dir: &Path, number: u64, known: &[(u64, super::Binding, bool)]) -> io::Result<()> {
+pub(super) fn replace(
+    dir: &Path,
+    number: u64,
+    epoch: u64,
+    known: &[(u64, super::Binding, bool)],
+) -> io::Result<()> {
     let unfinished = dir.join("compacted.tmp");
     let frames = known.iter().map(|(seq, binding, is_reported)| entry::bound(*seq, binding, *is_reported));
     let mut file = io::BufWriter::new(File::create(&unfinished)?);
+    // In front: it says of which epoch the reports behind it are.
+    file.write_all(&entry::epoch(epoch))?;
     for frame in frames {
         file.write_all(&frame)?;
     }

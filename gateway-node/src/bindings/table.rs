@@ -45,6 +45,8 @@ pub struct Table {
     reported: BTreeMap<u64, Name>,
     /// Those that it may not have.
     waiting: BTreeMap<u64, Name>,
+    /// The highest epoch of a control plane that was reported to.
+    epoch: u64,
 }
 
 impl Table {
@@ -76,6 +78,23 @@ impl Table {
         if let Some(name) = self.waiting.remove(&seq) {
             self.reported.insert(seq, name);
         }
+    }
+
+    /// Reports count in this epoch from now on: in a higher one than before the control plane has nothing of what it
+    /// had, so that all but the too old wait again. Says whether it is higher.
+    pub fn begin_epoch(&mut self, epoch: u64, now_ms: u64) -> bool {
+        if epoch <= self.epoch {
+            return false;
+        }
+        self.epoch = epoch;
+        self.forget(now_ms);
+        self.waiting.append(&mut self.reported);
+        true
+    }
+
+    /// The epoch in which reports count.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Finds a binding.
@@ -176,6 +195,25 @@ mod tests {
         table.insert(3, Binding { made_at_ms: later, ..binding("new", "a") }, false, later);
         assert_eq!(table.counts(), (2, 2), "what was never reported waits on");
         assert_eq!(table.waiting(9).len(), 2);
+    }
+
+    #[test]
+    fn in_a_higher_epoch_all_but_the_too_old_wait_again_and_in_no_other() {
+        let mut table = Table::default();
+        assert!(table.begin_epoch(2, NOW));
+        let old = NOW - BINDING_AGE_MAX.as_millis() as u64;
+        table.insert(1, Binding { made_at_ms: old, ..binding("old", "a") }, true, NOW - 1);
+        table.insert(2, binding("told", "a"), true, NOW - 1);
+        table.insert(3, binding("untold", "a"), false, NOW - 1);
+        for epoch in [2, 1, 0] {
+            assert!(!table.begin_epoch(epoch, NOW));
+            assert_eq!(table.counts(), (3, 1), "epoch {epoch}");
+        }
+        assert!(table.begin_epoch(3, NOW));
+        assert_eq!(table.counts(), (2, 2));
+        assert_eq!(table.waiting(9).iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), [2, 3]);
+        table.report(2);
+        assert_eq!((table.counts(), table.epoch()), ((2, 1), 3));
     }
 
     #[test]

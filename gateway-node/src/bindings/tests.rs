@@ -61,6 +61,38 @@ fn what_was_bound_is_there_after_a_kill_and_is_reported_by_the_next_boot() {
 }
 
 #[test]
+fn in_a_new_epoch_everything_is_reported_again_also_by_the_next_boot_and_once() {
+    let place = Place::new();
+    let bindings = place.open();
+    bindings.begin_epoch(1);
+    bind(&bindings, "x", "a");
+    bind(&bindings, "y", "a");
+    let report = |bindings: &Bindings, max| {
+        bindings.reported(bindings.waiting(max).into_iter().map(|(seq, _)| seq).collect());
+    };
+    report(&bindings, 9);
+    bindings.begin_epoch(1);
+    assert_eq!(waiting(&bindings), [] as [String; 0]);
+    bindings.begin_epoch(2);
+    assert_eq!(waiting(&bindings), ["x", "y"]);
+    report(&bindings, 1);
+    std::mem::forget(bindings);
+    let bindings = place.open();
+    assert_eq!(waiting(&bindings), ["y"], "what was reported before counts no more, what was since does");
+    for round in 0..DEAD_FRAMES_MIN + 10 {
+        bind(&bindings, "z", &round.to_string());
+    }
+    report(&bindings, 9);
+    bindings.compact().unwrap();
+    drop(bindings);
+    let bindings = place.open();
+    bindings.begin_epoch(2);
+    assert_eq!((waiting(&bindings).len(), bindings.counts().0), (0, 3), "written anew it says the same");
+    bindings.begin_epoch(3);
+    assert_eq!(waiting(&bindings), ["x", "y", "z"]);
+}
+
+#[test]
 fn a_journal_whose_end_is_torn_off_is_read_up_to_there_and_written_on() {
     let place = Place::new();
     let bindings = place.open();

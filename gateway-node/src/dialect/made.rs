@@ -17,6 +17,40 @@ pub fn in_document(body: &[u8]) -> Option<String> {
     id
 }
 
+/// Looks for the id at the top of a document that comes piece by piece.
+#[derive(Debug, Default)]
+pub struct InDocument {
+    begun: Vec<u8>,
+    has_given_up: bool,
+}
+
+impl InDocument {
+    /// Takes the next bytes of the document, and looks in all of them.
+    pub fn on_bytes(&mut self, piece: &[u8]) -> Option<String> {
+        if self.has_given_up {
+            return None;
+        }
+        let found = if self.begun.is_empty() {
+            in_document(piece)
+        } else {
+            self.begun.extend_from_slice(piece);
+            in_document(&self.begun)
+        };
+        self.has_given_up = found.is_none() && self.begun.len().max(piece.len()) > LOOKED_THROUGH_BYTES_MAX;
+        if found.is_some() || self.has_given_up {
+            self.begun = Vec::new();
+        } else if self.begun.is_empty() {
+            self.begun.extend_from_slice(piece);
+        }
+        found
+    }
+
+    /// Whether so much came without an id that none is looked for any more.
+    pub fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+}
+
 /// Looks for the id of the response in the events of a stream.
 #[derive(Debug, Default)]
 pub struct InStream {
@@ -147,6 +181,26 @@ mod tests {
         ] {
             assert_eq!(in_document(body.as_bytes()).as_deref(), id, "{body}");
         }
+    }
+
+    #[test]
+    fn in_a_document_that_comes_in_pieces_it_is_found_whatever_the_reads_cut_and_given_up_after_many_bytes() {
+        let bytes = DOCUMENT.as_bytes();
+        for first in 0..=bytes.len() {
+            for second in first..=bytes.len() {
+                let mut ids = InDocument::default();
+                let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                let found = pieces.into_iter().find_map(|piece| ids.on_bytes(piece));
+                assert_eq!(found.as_deref(), Some("resp_1"), "{first} {second}");
+            }
+        }
+        let mut ids = InDocument::default();
+        assert_eq!(ids.on_bytes(br#"{"output":""#), None);
+        for _ in 0..3 {
+            assert_eq!(ids.on_bytes(&vec![b'x'; 30_000]), None);
+        }
+        assert!(ids.has_given_up());
+        assert_eq!(ids.on_bytes(br#"","id":"late"}"#), None);
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl Binder {
         Binder { node_id, bindings, metrics, link, clock }
     }
 
-    /// Reports until `stop`: when something was bound, when a connection opens, and again after a failure, by jitter.
+    /// Reports until `stop`: when something was bound, when a connection opens or its control plane begins an epoch, and
+    /// again after a failure, by jitter.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut failures = 0;
         loop {
@@ -79,6 +80,8 @@ impl Binder {
 
     /// Reports everything that waits; returns whether the control plane has all of it.
     pub(crate) async fn report_all(&self) -> bool {
+        let epoch = self.link.borrow().as_ref().map_or(0, |link| link.epoch);
+        self.bindings.begin_epoch(epoch);
         loop {
             let waiting = self.bindings.waiting(BINDINGS_IN_REPORT_MAX);
             if waiting.is_empty() {

@@ -25,10 +25,17 @@ const PING_SLOWDOWN_MAX: u32 = 4;
 pub(crate) struct Link {
     /// The connection.
     pub channel: Channel,
+    /// The epoch of the control plane behind it, once it said so.
+    pub epoch: u64,
     token: MetadataValue<Ascii>,
 }
 
 impl Link {
+    /// The same connection, to a control plane of which it is known in which epoch it is.
+    pub(super) fn in_epoch(&self, epoch: u64) -> Link {
+        Link { epoch, ..self.clone() }
+    }
+
     /// A call with the node's token.
     pub(super) fn request<M>(&self, message: M) -> Request<M> {
         let mut request = Request::new(message);
@@ -58,7 +65,7 @@ impl Links {
         let token = self.token().await?;
         let endpoint = self.endpoint(address).await?;
         let channel = endpoint.connect().await.map_err(|error| describe(&error))?;
-        Ok(Link { channel, token })
+        Ok(Link { channel, epoch: 0, token })
     }
 
     async fn token(&self) -> Result<MetadataValue<Ascii>, String> {

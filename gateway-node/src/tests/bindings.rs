@@ -244,6 +244,28 @@ async fn a_stream_that_is_committed_before_it_names_its_response_is_bound_when_i
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_is_passed_on_early_because_all_gates_are_full_is_bound_before_its_id_leaves() {
+    let node = node();
+    let body = document("resp_1", "completed");
+    let at = body.find("resp").unwrap() + 2;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let pieces = [head.as_bytes(), &body.as_bytes()[..at]].concat();
+    let rest = body.as_bytes()[at..].to_vec();
+    node.up("a").does([vec![Act::Send(pieces), Act::Wait(s(1)), Act::Send(rest)]]);
+    let mut full = node.gateway.gates.share();
+    assert!(full.grow(common::limits::GATE_HELD_BYTES_TOTAL_MAX));
+    let mut answered = node.send(create("")).await;
+    assert_eq!(answered.after, s(0), "it is not held");
+    assert_eq!(answered.next().await.unwrap().unwrap(), body[..at]);
+    assert_eq!(known(&node), []);
+    assert_eq!(answered.next().await.unwrap().unwrap(), body[at..]);
+    assert_eq!(known(&node), [("resp_1".into(), "a".into())]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_kept_or_failed_is_not_bound() {
     let node = node();
     node.up("a").does([

@@ -3,6 +3,7 @@
 use http::Request;
 use http_body_util::Full;
 
+use super::listening::listening_to;
 use super::support::*;
 
 fn get(path: &str) -> Request<Full<bytes::Bytes>> {
@@ -132,4 +133,27 @@ async fn a_query_that_makes_the_upstreams_address_too_long_is_the_callers_fault_
     assert_eq!(node.called(), [0, 0, 0]);
     assert_eq!(node.send(post_json("/v1/messages", body)).await.status.as_u16(), 503);
     assert_eq!(node.called(), [1, 0, 0], "the route is still asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_query_that_fits_into_a_head_and_not_into_the_longer_address_of_a_channel_is_told_so_by_the_real_listener()
+ {
+    let node = Node::speaking("anthropic-messages", 1);
+    let mut snapshot = snapshot_speaking("anthropic-messages", 2, 1);
+    snapshot.channels[0].base_url = format!("http://a/{}v1", "tenant/".repeat(100));
+    node.install(&snapshot);
+    node.up("a").does([failing(503)]);
+    let listening = listening_to(node, s(1)).await;
+    let body = r#"{"model":"m","max_tokens":1,"messages":[]}"#;
+    for (letters, status, calls) in [(65_200, "414 URI Too Long", 0), (64_000, "503 Service Unavailable", 1)]
+    {
+        let head = format!(
+            "POST /v1/messages?beta={} HTTP/1.1\r\nhost: n\r\nx-api-key: {KEY}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            "x".repeat(letters),
+            body.len()
+        );
+        let answer = listening.raw(&[head.as_bytes(), body.as_bytes()].concat()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{letters}: {answer}");
+        assert_eq!(listening.node.called(), [calls, 0, 0]);
+    }
 }
