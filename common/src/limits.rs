@@ -14,14 +14,16 @@ pub const BREAKER_COOLDOWN: Duration = Duration::from_secs(60);
 
 /// An undecided answer is committed this long after the response headers.
 pub const GATE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Where the gate is fuzzed it holds this many times less: a fuzzer that needs 64 KiB to see a limit sees it rarely.
+const GATE_DIVISOR: usize = if cfg!(fuzzing) { 32 } else { 1 };
 /// Bytes of a stream that the gate holds at most before it commits; no error frame is that big.
-pub const GATE_HELD_BYTES_MAX: usize = 256 * 1024;
+pub const GATE_HELD_BYTES_MAX: usize = 256 * 1024 / GATE_DIVISOR;
 /// Events of a stream that the gate holds at most before it commits.
-pub const GATE_HELD_EVENTS_MAX: usize = 64;
+pub const GATE_HELD_EVENTS_MAX: usize = if cfg!(fuzzing) { 16 } else { 64 };
 /// One unfinished event larger than this commits: no error frame is that big.
-pub const GATE_EVENT_BYTES_MAX: usize = 64 * 1024;
+pub const GATE_EVENT_BYTES_MAX: usize = 64 * 1024 / GATE_DIVISOR;
 /// A whole answer is held up to this size, then committed and streamed on.
-pub const GATE_WHOLE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const GATE_WHOLE_BYTES_MAX: usize = if cfg!(fuzzing) { 16 * 1024 } else { 4 * 1024 * 1024 };
 /// What all gates of a process hold together. Above it a gate commits with the next bytes that come.
 pub const GATE_HELD_BYTES_TOTAL_MAX: usize = 256 * 1024 * 1024;
 

@@ -27,11 +27,12 @@ use tokio::sync::Notify;
 
 use crate::journal::file::alone;
 pub(crate) use binder::Binder;
+#[cfg(any(test, fuzzing))]
+pub(crate) use entry::{bound, epoch, replay, reported};
 pub(crate) use entry::{from_wire, to_wire};
 use files::Segment;
 pub(crate) use lookup::{Ask, Lookup, Told};
-use table::Table;
-pub(crate) use table::{Binding, Name};
+pub(crate) use table::{Binding, Name, Table};
 
 /// The journal is written anew when this many of its frames say nothing any more, and as many as say something.
 const DEAD_FRAMES_MIN: u64 = 4_096;

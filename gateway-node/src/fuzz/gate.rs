@@ -1,6 +1,8 @@
 //! The gate and the tap of every operation, with any body, in any reads: the caller gets a prefix of what came, and
 //! what becomes of an answer depends on no read.
 
+use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
+
 use super::drive::{How, Seen, Tail, attempt, attempt_timed, gate};
 use super::{cut, head};
 use crate::dialect::ask_usage;
@@ -31,18 +33,19 @@ pub(super) fn run(input: &[u8]) {
         gate(operation, !has(1), has(32), CONTENT_TYPES[usize::from(media) % CONTENT_TYPES.len()], until)
     };
     let tail = if has(4) { Tail::Broken } else { Tail::Clean };
+    let chunks = cut(&padded, seed);
+    if has(16) {
+        return check_left_out(&padded, &make, seed, tail);
+    }
+    if has(8) {
+        let at = usize::from(at) % (chunks.len() + 1);
+        return check_bytes(&padded, &attempt_timed(make(), &chunks, at, tail));
+    }
     let one = attempt(make(), &[&padded], tail);
     check_bytes(&padded, &one);
-    let chunks = cut(&padded, seed);
     let many = attempt(make(), &chunks, tail);
     check_bytes(&padded, &many);
     assert_alike(&one, &many);
-    if has(16) {
-        check_left_out(&padded, &make, seed, tail);
-    }
-    if has(8) {
-        check_bytes(&padded, &attempt_timed(make(), &chunks, usize::from(at) % (chunks.len() + 1), tail));
-    }
 }
 
 /// What the caller gets is what came, from its start and without a gap; of a complete answer all of it.
@@ -94,7 +97,17 @@ fn assert_alike(one: &Seen, many: &Seen) {
 
 /// The body with a run of one byte in it, now and then, so that short inputs reach the limits of what is held.
 pub(super) fn pad(body: &[u8], extra: u8, seed: u32) -> Vec<u8> {
-    const SIZES: [usize; 8] = [1, 60_000, 65_400, 65_536, 65_537, 100_000, 262_100, 262_144];
+    const SIZES: [usize; 8] = [
+        1,
+        GATE_EVENT_BYTES_MAX - GATE_EVENT_BYTES_MAX / 16,
+        GATE_EVENT_BYTES_MAX - 136,
+        GATE_EVENT_BYTES_MAX,
+        GATE_EVENT_BYTES_MAX + 1,
+        GATE_HELD_BYTES_MAX - 44,
+        GATE_HELD_BYTES_MAX,
+        // The megabytes that a whole answer may have are left to others.
+        if cfg!(fuzzing) { GATE_WHOLE_BYTES_MAX } else { 100_000 },
+    ];
     if extra < 0xE0 {
         return body.to_vec();
     }

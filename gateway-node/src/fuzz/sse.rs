@@ -25,11 +25,11 @@ pub(super) fn run(input: &[u8]) {
         body
     };
     let (expected, is_mid_event) = naive(body);
-    for chunks in [vec![body], cut(body, seed), cut(body, !seed)] {
-        let (told, is_mid) = split(body, &chunks);
-        assert_eq!(told, expected);
-        assert_eq!(is_mid, is_mid_event);
-    }
+    // One read now and then, else the cuts that the input names.
+    let chunks = if seed == 0 { vec![body] } else { cut(body, seed) };
+    let (told, is_mid) = split(body, &chunks);
+    assert_eq!(told, expected);
+    assert_eq!(is_mid, is_mid_event);
 }
 
 fn split(body: &[u8], chunks: &[&[u8]]) -> (Vec<Told>, bool) {

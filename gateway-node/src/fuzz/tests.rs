@@ -77,7 +77,29 @@ macro_rules! targets {
     };
 }
 
-targets! { sse elements scan google_scan multipart decode gate frames classify echo names }
+targets! { sse elements scan google_scan multipart decode gate frames classify echo names journal keep }
+
+#[test]
+fn every_kept_body_is_read_in_one_piece_and_in_many_cuts() {
+    // Where the bytes stand that name the cuts, and where a bit that must not matter to them.
+    let heads = [("sse", 0..3, None), ("elements", 0..3, None), ("decode", 1..3, None)];
+    let frames = ("frames", 2..4, Some((1, 8)));
+    for (name, places, bit) in heads.into_iter().chain([frames, ("gate", 4..6, Some((1, 16)))]) {
+        let target = TARGETS.iter().find(|target| target.name == name).unwrap();
+        for seed in corpus(name) {
+            for cuts in 0..24 {
+                let mut input = seed.clone();
+                let Some(head) = input.get_mut(places.clone()) else { continue };
+                head.fill(b'a' + cuts);
+                run(target, &input);
+                if let Some((at, bit)) = bit {
+                    input[at] = (input[at].wrapping_sub(b'a') ^ bit).wrapping_add(b'a');
+                    run(target, &input);
+                }
+            }
+        }
+    }
+}
 
 #[test]
 fn every_operation_takes_every_kept_body() {

@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 use common::limits::{QUARANTINE_CRASHES, QUARANTINE_WITHIN};
 use common::snapshot::{Sha, digest};
 
-use marks::Marks;
+#[cfg(any(test, fuzzing))]
+pub(crate) use file::{decode, encode};
+pub(crate) use marks::Marks;
 
 /// What is kept: one set of files each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

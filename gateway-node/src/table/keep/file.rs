@@ -48,13 +48,13 @@ pub(super) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-fn encode(kept: &Kept) -> Vec<u8> {
+pub(crate) fn encode(kept: &Kept) -> Vec<u8> {
     let body =
         [&kept.epoch.to_le_bytes()[..], &kept.version.to_le_bytes(), &kept.sha256, &kept.encoded].concat();
     [&MAGIC[..], &digest(&body), &body].concat()
 }
 
-fn decode(bytes: &[u8]) -> Option<Kept> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Kept> {
     let (sum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
     if digest(body) != *sum {
         return None;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Quarantined, file};
 
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     path: PathBuf,
     content: Content,
 }
@@ -43,8 +43,12 @@ struct Aside {
 impl Marks {
     /// Reads the file; one that is absent or unreadable suspects nothing. Another binary forgives.
     pub(super) fn load(path: &Path, binary: &str) -> Self {
-        let read = std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Content>(&bytes).ok());
-        let mut content = read.unwrap_or_default();
+        Marks::of(path, &std::fs::read(path).unwrap_or_default(), binary)
+    }
+
+    /// As [`Marks::load`], of a file with these bytes.
+    pub(crate) fn of(path: &Path, bytes: &[u8], binary: &str) -> Self {
+        let mut content = serde_json::from_slice::<Content>(bytes).unwrap_or_default();
         if content.binary != binary {
             content = Content { binary: binary.to_owned(), ..Content::default() };
         }
@@ -52,30 +56,34 @@ impl Marks {
     }
 
     pub(super) fn save(&self) -> io::Result<()> {
-        file::write_bytes(&self.path, &serde_json::to_vec(&self.content)?)
+        file::write_bytes(&self.path, &self.to_bytes()?)
+    }
+
+    pub(crate) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&self.content)
     }
 
     /// Counts a run that ended while its catalog was fresh: version, digest and how often by now.
-    pub(super) fn take_crash(&mut self) -> Option<(u64, Sha, u32)> {
+    pub(crate) fn take_crash(&mut self) -> Option<(u64, Sha, u32)> {
         let mark = self.content.fresh.take()?;
         let crashes = self.content.crashes.entry(mark.sha256.clone()).or_default();
         *crashes += 1;
         Some((mark.version, parse_hex(&mark.sha256)?, *crashes))
     }
 
-    pub(super) fn activate(&mut self, version: u64, sha256: Sha) {
+    pub(crate) fn activate(&mut self, version: u64, sha256: Sha) {
         self.content.fresh = Some(Mark { version, sha256: hex(&sha256) });
     }
 
     /// Clears the suspicion; returns whether there was any.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(crate) fn settle(&mut self) -> bool {
         let Some(mark) = self.content.fresh.take() else { return false };
         self.content.crashes.remove(&mark.sha256);
         true
     }
 
     /// As [`Marks::settle`], but past crashes still count: the catalog proved nothing.
-    pub(super) fn end(&mut self) -> bool {
+    pub(crate) fn end(&mut self) -> bool {
         self.content.fresh.take().is_some()
     }
 
@@ -86,7 +94,7 @@ impl Marks {
         self.content.quarantined.push(Aside { version: suspect.version, sha256, crashes: suspect.crashes });
     }
 
-    pub(super) fn quarantined(&self) -> Vec<Quarantined> {
+    pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
         let aside = self.content.quarantined.iter();
         aside
             .filter_map(|q| {
