@@ -12,6 +12,7 @@ pub mod label;
 pub mod limits;
 
 pub mod catalog;
+pub mod feature;
 pub mod money;
 pub mod policy;
 pub mod profile;

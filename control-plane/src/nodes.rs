@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::clock::Clock;
+use common::feature::Needs;
 use common::limits::HEARTBEAT_LOST;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,9 @@ use crate::store::rows;
 /// A node that only says that it lives is written to the store this often.
 const PERSIST_SEEN_MS: u64 = 60_000;
 
+/// A node that was heard of within this time, and did not leave, is expected back.
+const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// In which state a node is, as far as is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -33,6 +37,8 @@ pub enum State {
     Rejected,
     /// Put the target aside after it died on it.
     Quarantined,
+    /// Lacks what the target needs, is not given it and serves what it had.
+    Incompatible,
     /// Left on purpose.
     Drained,
     /// Not heard of.
@@ -65,8 +71,34 @@ impl NodeView {
         rejected
             .filter(|rejected| target.is_none_or(|target| facts::is_in_target(&rejected.part, target)))
             .flat_map(|rejected| rejected.violations.iter().cloned())
+            .chain(self.lacks(target))
             .collect()
     }
+
+    /// What the target needs and the node lacks.
+    fn lacks(&self, target: Option<&Target>) -> Option<Finding> {
+        let catalog = target.and_then(|target| target.catalog.as_ref())?;
+        let lacks = self.facts.lacks(&catalog.needs);
+        let (version, revision) = (&self.facts.version, catalog.part.version);
+        (!lacks.is_empty()).then(|| Finding {
+            path: "features".to_owned(),
+            message: format!(
+                "version {version} of the node lacks {}, which revision {revision} needs; update the node",
+                lacks.join(", ")
+            ),
+        })
+    }
+}
+
+/// A node that lacks something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Its id.
+    pub node_id: String,
+    /// Of its program.
+    pub version: String,
+    /// By name.
+    pub lacks: Vec<String>,
 }
 
 /// All nodes that were seen in the last months.
@@ -159,6 +191,23 @@ impl Nodes {
             .filter_map(|applied| applied.catalog)
             .filter(|part| part.version < below)
             .max_by_key(|p| p.version)
+    }
+
+    /// Nodes that would not be given a content, because they lack something that it needs: those that were heard of
+    /// within the last day and did not leave.
+    pub fn lacking(&self, needs: &Needs) -> Vec<Lacking> {
+        let now = self.clock.now_ms();
+        let nodes = self.lock();
+        let there = nodes.iter().filter(|(_, entry)| {
+            entry.stream.is_some()
+                || (!entry.facts.drained && now.saturating_sub(entry.last_seen_at_ms) < RECENT_MS)
+        });
+        let lacking = there.map(|(id, entry)| Lacking {
+            node_id: id.clone(),
+            version: entry.facts.version.clone(),
+            lacks: entry.facts.lacks(needs),
+        });
+        lacking.filter(|lacking| !lacking.lacks.is_empty()).collect()
     }
 
     /// Nodes whose stream is open here, and nodes that were ever seen.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::Caller;
 use crate::error::Error;
+use crate::nodes::Lacking;
 use crate::plane::Plane;
 use crate::store::rows::{FullRevision, Revision};
 use encoded::Encoded;
@@ -72,6 +73,8 @@ pub struct Applied {
     pub warnings: Vec<Fault>,
     /// What changes in meaning against the revision before.
     pub changes: Vec<Change>,
+    /// Nodes that are not given it, because they lack what it needs.
+    pub incompatible: Vec<Lacking>,
 }
 
 /// Makes a document the current revision, and tells the nodes' streams.
@@ -88,7 +91,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
                 return Err(Error::KeyTaken { revision: made.number });
             }
             let changes = change::against(plane, made.number - 1, &catalog, &mut warnings).await?;
-            return Ok(Applied { revision: made, changed: true, warnings, changes });
+            return Ok(Applied { revision: made, changed: true, warnings, changes, incompatible: vec![] });
         }
         let head = plane.store.revisions(u64::MAX, 1).await?.into_iter().next();
         let current = head.as_ref().map_or(0, |revision| revision.number);
@@ -100,12 +103,13 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         if let Some(revision) = head
             && revision.sha256 == sha256
         {
-            return Ok(Applied { revision, changed: false, warnings, changes: vec![] });
+            return Ok(Applied { revision, changed: false, warnings, changes: vec![], incompatible: vec![] });
         }
         let changes = change::against(plane, current, &catalog, &mut warnings).await?;
         let number = current + 1;
         let catalog = catalog.clone();
         let snapshot = off_thread(move || compile(&catalog, number)).await??;
+        let incompatible = plane.nodes.lacking(&snapshot.needs);
         let revision = Revision {
             number,
             sha256,
@@ -114,7 +118,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             created_at_ms: if ask.dry_run { 0 } else { plane.clock.now_ms() },
         };
         if ask.dry_run {
-            return Ok(Applied { revision, changed: true, warnings, changes });
+            return Ok(Applied { revision, changed: true, warnings, changes, incompatible });
         }
         let new = FullRevision {
             revision: revision.clone(),
@@ -129,7 +133,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             let author = &revision.author;
             tracing::info!(revision = number, author, "catalog revision {number} applied");
             plane.tell().await;
-            return Ok(Applied { revision, changed: true, warnings, changes });
+            return Ok(Applied { revision, changed: true, warnings, changes, incompatible });
         }
     }
     Err(Error::Busy)
@@ -189,7 +193,7 @@ fn compile(catalog: &Catalog, number: u64) -> Result<Encoded, Error> {
             format!("the compiled catalog has {size} bytes; nodes take at most {SNAPSHOT_BYTES_MAX}");
         return Err(Error::Catalog(vec![Fault { line: 0, path: String::new(), message }]));
     }
-    Encoded::of(number, &snapshot).map_err(|_| Error::Broken("the snapshot cannot be compressed"))
+    Encoded::of_snapshot(&snapshot).map_err(|_| Error::Broken("the snapshot cannot be compressed"))
 }
 
 /// A revision with its document; 0 means the current one.

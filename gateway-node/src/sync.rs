@@ -12,6 +12,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::feature;
 use common::label::Labels;
 use common::limits::{HEARTBEAT_LOST, SNAPSHOT_BYTES_MAX, SNAPSHOT_SCHEMA};
 use common::pb::fleet as pb;
@@ -235,7 +236,7 @@ impl Sync {
             boot_id,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             schema: SNAPSHOT_SCHEMA,
-            features: Vec::new(),
+            features: feature::known().into_iter().collect(),
             labels,
             applied: Some(self.applier.applied()),
             rejected: self.applier.refused(),

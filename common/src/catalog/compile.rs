@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::{Catalog, Channel, Entry, Route};
 use crate::dialect::Dialect;
+use crate::feature;
 use crate::id::{ChannelId, Model};
-use crate::limits::ROUTING_CHAIN_MAX;
+use crate::limits::{ROUTING_CHAIN_MAX, SNAPSHOT_SCHEMA};
 use crate::pb::fleet as pb;
 use crate::policy::{Layer, Until};
 use crate::profile::{Auth, Limits, Override};
@@ -16,11 +17,15 @@ impl Catalog {
     /// The snapshot of this catalog as a revision. Channels that are disabled are not in it.
     pub fn compile(&self, revision: u64) -> pb::Snapshot {
         let enabled = self.channels.iter().filter(|(_, channel)| channel.enabled);
-        pb::Snapshot {
+        let mut snapshot = pb::Snapshot {
             revision,
             channels: enabled.map(|(id, channel)| self.compile_channel(id, channel)).collect(),
             models: self.models.iter().map(|(name, entry)| self.compile_model(name, entry)).collect(),
-        }
+            schema: SNAPSHOT_SCHEMA,
+            features: vec![],
+        };
+        snapshot.features = feature::needed(&snapshot).into_iter().collect();
+        snapshot
     }
 
     fn compile_channel(&self, id: &ChannelId, channel: &Channel) -> pb::Channel {

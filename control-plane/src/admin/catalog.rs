@@ -9,6 +9,7 @@ use tonic::{Request, Response, Status};
 use super::Admin;
 use crate::access::Caller;
 use crate::grpc::status;
+use crate::nodes::Lacking;
 use crate::revision::change::{self, Rollback, To};
 use crate::revision::{self, Apply};
 use crate::store::rows::Revision;
@@ -52,6 +53,7 @@ impl CatalogService for Admin {
             changed: applied.changed,
             warnings: findings(applied.warnings),
             changes: changes(applied.changes),
+            incompatible: incompatible(applied.incompatible),
         }))
     }
 
@@ -74,6 +76,7 @@ impl CatalogService for Admin {
             changed: applied.changed,
             warnings: findings(applied.warnings),
             changes: changes(applied.changes),
+            incompatible: incompatible(applied.incompatible),
         }))
     }
 
@@ -133,6 +136,11 @@ fn convert(revision: Revision) -> pb::Revision {
 fn changes(changes: Vec<Change>) -> Vec<pb::Change> {
     let convert = |Change { path, before, after }| pb::Change { path, before, after };
     changes.into_iter().map(convert).collect()
+}
+
+fn incompatible(nodes: Vec<Lacking>) -> Vec<pb::IncompatibleNode> {
+    let convert = |Lacking { node_id, version, lacks }| pb::IncompatibleNode { node_id, version, lacks };
+    nodes.into_iter().map(convert).collect()
 }
 
 fn findings(faults: Vec<Fault>) -> Vec<pb::Finding> {

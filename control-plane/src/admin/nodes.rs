@@ -94,6 +94,7 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         State::Behind => pb::NodeState::Behind,
         State::Rejected => pb::NodeState::Rejected,
         State::Quarantined => pb::NodeState::Quarantined,
+        State::Incompatible => pb::NodeState::Incompatible,
         State::Drained => pb::NodeState::Drained,
         State::Lost => pb::NodeState::Lost,
     };
@@ -104,6 +105,8 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         id: node.id,
         boot_id: node.facts.boot_id,
         version: node.facts.version,
+        schema: node.facts.schema,
+        features: node.facts.features.into_iter().collect(),
         labels: node.facts.labels.into_iter().collect(),
         state: state.into(),
         connected: node.connected,

@@ -28,7 +28,9 @@ use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
 use crate::revision::encoded::{Encoded, Part, Target};
 use crate::revision::head::Wanted;
-use read::{LIST_MAX, cut, hello_fault, read_applied, read_labels, read_quarantine, read_violations};
+use read::{
+    LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_quarantine, read_violations,
+};
 use stand_in::{Stand, StandIn};
 
 /// A node says Hello within this time.
@@ -214,6 +216,8 @@ impl Session {
         self.facts = Facts {
             boot_id: hello.boot_id,
             version: cut(hello.version),
+            schema: hello.schema,
+            features: hello.features.into_iter().take(LIST_MAX).map(cut).collect(),
             labels: read_labels(&hello.labels).unwrap_or_default(),
             data_address: cut(hello.data_address),
             ops_address: cut(hello.ops_address),
@@ -224,7 +228,9 @@ impl Session {
         };
         // A quarantined content is sent again by nobody: the node would only put it aside again.
         self.refused.extend(self.facts.quarantined.iter().map(|quarantined| quarantined.part));
-        self.reject(hello.rejected);
+        // Parts that this version does not send are of no concern to it.
+        let rejected = hello.rejected.into_iter().filter(|rejection| is_known_kind(rejection.kind));
+        self.reject(rejected.collect());
         self.phase = Phase::Idle;
         let welcome = pb::Welcome {
             epoch: self.wanted.target.epoch,
@@ -245,7 +251,17 @@ impl Session {
             return self.end(End::Refused("another update was to be acknowledged"));
         }
         let (sent, revision) = (std::mem::take(sent), *revision);
-        let result = ack.result();
+        let counted = match pb::AckResult::try_from(ack.result) {
+            Ok(pb::AckResult::Applied) => Ack::Applied,
+            Ok(pb::AckResult::Rejected) => Ack::Rejected,
+            Ok(pb::AckResult::Unspecified) | Err(_) => {
+                return self
+                    .end(End::Refused("the result of an acknowledgement must be one that is known here"));
+            }
+        };
+        if ack.rejected.iter().any(|rejection| !is_known_kind(rejection.kind)) {
+            return self.end(End::Refused("what was rejected must be of a kind that was sent"));
+        }
         self.phase = Phase::Idle;
         self.facts.applied = read_applied(ack.applied.as_ref());
         self.facts.warnings = read_violations(ack.warnings);
@@ -268,10 +284,6 @@ impl Session {
         // What the node runs is not rejected any more.
         let running = self.facts.applied;
         self.facts.rejected.retain(|r| running.catalog != Some(r.part) && running.keys != Some(r.part));
-        let counted = match result {
-            pb::AckResult::Applied => Ack::Applied,
-            pb::AckResult::Rejected | pb::AckResult::Unspecified => Ack::Rejected,
-        };
         let mut actions = vec![Action::Acknowledged(counted, revision)];
         self.confirmed = Some(self.facts.applied);
         actions.extend(self.catch_up());
@@ -329,16 +341,20 @@ impl Session {
         let has = |part: Part, applied: Option<Part>| is_same_epoch && applied == Some(part);
         let is_due = |part: Part, applied: Option<Part>| !has(part, applied) && !self.refused.contains(&part);
         let has_nothing = !is_same_epoch || applied.catalog.is_none();
-        let head = catalog.as_ref().map(|encoded| encoded.part);
-        let catalog = match head.filter(|head| has_nothing && self.refused.contains(head)) {
+        // What the node refused, or would not serve as it is meant.
+        let is_out = |content: &Encoded| {
+            self.refused.contains(&content.part) || !self.facts.lacks(&content.needs).is_empty()
+        };
+        let head = catalog.as_ref().filter(|head| has_nothing && is_out(head));
+        let catalog = match head.map(|head| head.part) {
             None => catalog.as_ref(),
-            Some(head) => match self.stand_in.stand(head, |part| self.refused.contains(part)) {
+            Some(head) => match self.stand_in.stand(head, is_out) {
                 Stand::Ready(stand_in) => Some(stand_in),
                 Stand::Look(below) => return vec![Action::FindAccepted { epoch: *epoch, below }],
                 Stand::Nothing => catalog.as_ref(),
             },
         };
-        let new_catalog = catalog.filter(|encoded| is_due(encoded.part, applied.catalog));
+        let new_catalog = catalog.filter(|encoded| is_due(encoded.part, applied.catalog) && !is_out(encoded));
         let new_keys = Some(keys).filter(|encoded| is_due(encoded.part, applied.keys));
         if new_catalog.is_none() && new_keys.is_none() {
             return self.confirm();

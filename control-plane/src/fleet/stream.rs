@@ -127,9 +127,10 @@ impl Stream {
     async fn find_accepted(&self, epoch: u64, below: u64) -> Option<Encoded> {
         let part = self.plane.nodes.newest_applied(epoch, below)?;
         match self.plane.store.revision(part.version).await {
-            Ok(full) => full
-                .filter(|full| full.snapshot_sha256 == part.sha256)
-                .map(|full| Encoded { part, packed: full.snapshot_zstd }),
+            Ok(full) => {
+                let full = full.filter(|full| full.snapshot_sha256 == part.sha256)?;
+                Some(Encoded::kept(part, full.snapshot_zstd).await)
+            }
             Err(error) => {
                 tracing::warn!(%error, "a node refused the head, and no older revision could be read for it");
                 None

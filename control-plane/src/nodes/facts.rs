@@ -1,5 +1,6 @@
 //! What a node says of itself, what follows from it, and how the store keeps it. Pure.
 
+use common::feature::{Features, Needs};
 use common::label::Labels;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,10 @@ pub struct Facts {
     pub version: String,
     /// By what operators choose it.
     pub labels: Labels,
+    /// The highest schema of snapshots that it knows; 0 for a node that did not say.
+    pub schema: u32,
+    /// The features that it knows.
+    pub features: Features,
     /// Where callers reach it.
     pub data_address: String,
     /// Where operators reach it.
@@ -91,6 +96,8 @@ pub struct Finding {
 #[serde(default)]
 struct Findings {
     labels: Labels,
+    schema: u32,
+    features: Features,
     applied: Applied,
     rejected: Vec<Rejected>,
     quarantined: Vec<Quarantined>,
@@ -105,6 +112,8 @@ impl Facts {
             boot_id: row.boot_id.clone(),
             version: row.version.clone(),
             labels: findings.labels,
+            schema: findings.schema,
+            features: findings.features,
             data_address: row.data_address.clone(),
             ops_address: row.ops_address.clone(),
             applied: findings.applied,
@@ -121,6 +130,8 @@ impl Facts {
     pub fn to_row(&self, id: &str, last_seen_at_ms: u64) -> rows::Node {
         let findings = Findings {
             labels: self.labels.clone(),
+            schema: self.schema,
+            features: self.features.clone(),
             applied: self.applied,
             rejected: self.rejected.clone(),
             quarantined: self.quarantined.clone(),
@@ -138,6 +149,11 @@ impl Facts {
             drained: self.drained,
             last_seen_at_ms,
         }
+    }
+
+    /// What it lacks to serve a content as it is meant, by name. What it did not say is not held against it.
+    pub fn lacks(&self, needs: &Needs) -> Vec<String> {
+        if self.schema == 0 { Vec::new() } else { needs.lacking(self.schema, &self.features) }
     }
 
     /// Whether more changed than what is of this moment only.
@@ -167,6 +183,8 @@ pub fn state(facts: &Facts, is_connected: bool, is_lost: bool, target: Option<&T
         State::Rejected
     } else if facts.quarantined.iter().any(|quarantined| is_in_target(&quarantined.part, target)) {
         State::Quarantined
+    } else if target.catalog.as_ref().is_some_and(|encoded| !facts.lacks(&encoded.needs).is_empty()) {
+        State::Incompatible
     } else {
         State::Behind
     }

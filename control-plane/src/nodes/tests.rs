@@ -10,7 +10,7 @@ fn part(version: u64) -> Part {
 }
 
 fn target(revision: u64) -> Target {
-    let encoded = |part| Encoded { part, packed: Default::default() };
+    let encoded = |part| Encoded { part, packed: Default::default(), needs: Default::default() };
     Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)) }
 }
 
@@ -39,6 +39,32 @@ fn a_node_is_in_sync_behind_rejected_or_quarantined_by_what_it_says() {
     facts.quarantined = vec![Quarantined { part: part(3), crashes: 2 }];
     conn.record(&facts);
     assert_eq!(state(&nodes, &target(3)), State::Quarantined);
+}
+
+#[test]
+fn a_node_that_lacks_what_the_target_needs_is_incompatible_and_says_what_it_lacks() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let known = ["a".to_owned()].into();
+    let conn = nodes.connect("n", Facts { schema: 1, features: known, version: "0.9".into(), ..running(1) });
+    let needs = |names: &[&str]| {
+        let features = names.iter().map(|name| (*name).to_owned()).collect();
+        Arc::new(Needs { schema: 1, features })
+    };
+    let mut wants = target(2);
+    wants.catalog.as_mut().unwrap().needs = needs(&["a"]);
+    assert_eq!(state(&nodes, &wants), State::Behind);
+    assert_eq!(nodes.lacking(&needs(&["a"])), []);
+    wants.catalog.as_mut().unwrap().needs = needs(&["a", "b"]);
+    assert_eq!(state(&nodes, &wants), State::Incompatible);
+    let [said] = &nodes.list(Some(&wants))[0].violations(Some(&wants))[..] else { panic!() };
+    assert!(said.message.contains("version 0.9") && said.message.contains("lacks b"), "{}", said.message);
+    let lacking = Lacking { node_id: "n".into(), version: "0.9".into(), lacks: vec!["b".into()] };
+    assert_eq!(nodes.lacking(&needs(&["a", "b"])), [lacking]);
+    // A node that left is not asked, and what one did not say is not held against it.
+    conn.record(&Facts { drained: true, schema: 1, ..running(1) });
+    drop(conn);
+    let _silent = nodes.connect("m", running(1));
+    assert_eq!(nodes.lacking(&needs(&["b"])), []);
 }
 
 #[test]
@@ -157,6 +183,8 @@ fn watchers_hear_of_visible_changes_alone() {
 fn the_store_remembers_what_lasts() {
     let facts = Facts {
         version: "1.2".into(),
+        schema: 3,
+        features: ["a".to_owned()].into(),
         labels: [("zone".to_owned(), "eu".to_owned())].into(),
         data_address: "127.0.0.1:1".into(),
         rejected: vec![Rejected { part: part(2), violations: vec![] }],

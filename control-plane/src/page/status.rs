@@ -334,6 +334,7 @@ fn state(state: nodes::State) -> (&'static str, &'static str) {
         nodes::State::Rejected => ("rejected", "bad"),
         nodes::State::Quarantined => ("quarantined", "bad"),
         nodes::State::Drained => ("drained", "none"),
+        nodes::State::Incompatible => ("incompatible", "bad"),
         nodes::State::Lost => ("lost", "bad"),
     }
 }

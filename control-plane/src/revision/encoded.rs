@@ -1,10 +1,12 @@
 //! Contents on their way to nodes: encoded and compressed once, shared by all streams.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use common::feature::Needs;
 use common::pb::fleet as pb;
-use common::snapshot::{Sha, digest, pack};
+use common::snapshot::{Sha, digest, pack, unpack};
 use prost::Message;
 
 /// Names a content: its version and the digest of its encoded bytes.
@@ -43,13 +45,32 @@ pub struct Encoded {
     pub part: Part,
     /// Its encoded bytes, compressed.
     pub packed: Bytes,
+    /// What a node must know to serve it.
+    pub needs: Arc<Needs>,
 }
 
 impl Encoded {
     /// Encodes and compresses a content.
     pub fn of(version: u64, content: &impl Message) -> std::io::Result<Self> {
         let bytes = content.encode_to_vec();
-        Ok(Encoded { part: Part { version, sha256: digest(&bytes) }, packed: pack(&bytes)?.into() })
+        let part = Part { version, sha256: digest(&bytes) };
+        Ok(Encoded { part, packed: pack(&bytes)?.into(), needs: Arc::default() })
+    }
+
+    /// Encodes and compresses a snapshot.
+    pub fn of_snapshot(snapshot: &pb::Snapshot) -> std::io::Result<Self> {
+        let features = snapshot.features.iter().cloned().collect();
+        let needs = Arc::new(Needs { schema: snapshot.schema, features });
+        Ok(Encoded { needs, ..Encoded::of(snapshot.revision, snapshot)? })
+    }
+
+    /// A snapshot as it was kept. Unpacking megabytes takes a moment, in which this thread serves others.
+    pub async fn kept(part: Part, packed: Bytes) -> Self {
+        let bytes = packed.clone();
+        let read = tokio::task::spawn_blocking(move || Needs::of(&unpack(&bytes, &part.sha256).ok()?).ok());
+        // What cannot be read is for the nodes to refuse.
+        let needs = Arc::new(read.await.ok().flatten().unwrap_or_default());
+        Encoded { part, packed, needs }
     }
 }
 

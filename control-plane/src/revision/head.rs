@@ -137,7 +137,7 @@ async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wan
             let full = store.revision(heads.revision).await?;
             let full = full.ok_or(Error::Broken("the newest revision is not there"))?;
             let part = Part { version: full.revision.number, sha256: full.snapshot_sha256 };
-            let encoded = Encoded { part, packed: full.snapshot_zstd.clone() };
+            let encoded = Encoded::kept(part, full.snapshot_zstd.clone()).await;
             (Some(encoded), Some(Arc::new(current(full).await?)))
         }
     };

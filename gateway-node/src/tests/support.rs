@@ -281,6 +281,7 @@ pub fn snapshot_speaking(dialect: &str, revision: u64, channels: usize) -> pb::S
                 routes: NAMES[..channels].iter().map(route).collect(),
             }],
         }],
+        ..Default::default()
     }
 }
 

@@ -231,7 +231,7 @@ pub fn snapshot(revision: u64) -> pb::Snapshot {
         ..Default::default()
     };
     let model = pb::Model { name: "m".into(), chains: vec![chain] };
-    pb::Snapshot { revision, channels: vec![channel], models: vec![model] }
+    pb::Snapshot { revision, channels: vec![channel], models: vec![model], ..Default::default() }
 }
 
 /// An update to that catalog, with an empty key list.

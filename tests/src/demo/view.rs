@@ -301,6 +301,7 @@ fn node_state(node: &admin::Node) -> &'static str {
         admin::NodeState::Rejected => "rejected",
         admin::NodeState::Quarantined => "quarantined",
         admin::NodeState::Drained => "drained",
+        admin::NodeState::Incompatible => "incompatible",
         admin::NodeState::Lost => "lost",
     }
 }

@@ -3,6 +3,7 @@
 
 mod diff;
 mod document;
+mod nodes;
 mod revisions;
 
 use serde::Serialize;
@@ -17,6 +18,7 @@ use crate::fault::{Exit, Fault};
 use crate::output::{Output, plural};
 use diff::{ChangeJson, changed, changes_json};
 use document::{Document, FindingJson, faulty, findings, read, warn, with_warnings};
+use nodes::{IncompatibleJson, incompatible_json, warn_incompatible};
 
 #[derive(Serialize)]
 struct ValidatedJson<'a> {
@@ -34,6 +36,7 @@ struct DryRunJson<'a> {
     revision: u64,
     changed: bool,
     changes: Vec<ChangeJson<'a>>,
+    incompatible: Vec<IncompatibleJson<'a>>,
     warnings: Vec<FindingJson<'a>>,
 }
 
@@ -109,10 +112,13 @@ async fn apply(
     let number = answer.revision.unwrap_or_default().number;
     if args.dry_run && output.format() == Format::Json {
         let (changes, warnings) = (changes_json(&answer.changes), findings(&answer.warnings));
-        output.json(&DryRunJson { revision: number, changed: answer.changed, changes, warnings })?;
+        let incompatible = incompatible_json(&answer.incompatible);
+        let changed = answer.changed;
+        output.json(&DryRunJson { revision: number, changed, changes, incompatible, warnings })?;
         return Ok(Exit::Done);
     }
     warn(&name, &answer.warnings, output)?;
+    warn_incompatible(&answer.incompatible, output)?;
     if output.format() == Format::Json {
         output.json(&AppliedJson { revision: number })?;
     } else if !answer.changed {
@@ -144,6 +150,7 @@ async fn rollback(args: RollbackArgs, conn: &Connection, output: &mut Output) ->
     };
     let number = answer.revision.unwrap_or_default().number;
     warn(&name, &answer.warnings, output)?;
+    warn_incompatible(&answer.incompatible, output)?;
     if output.format() == Format::Json {
         output.json(&AppliedJson { revision: number })?;
     } else if answer.changed {

@@ -141,6 +141,7 @@ fn state(state: pb::NodeState) -> (&'static str, Color) {
         pb::NodeState::Behind => ("behind", Color::Yellow),
         pb::NodeState::Rejected => ("rejected", Color::Red),
         pb::NodeState::Quarantined => ("quarantined", Color::Red),
+        pb::NodeState::Incompatible => ("incompatible", Color::Red),
         pb::NodeState::Drained => ("drained", Color::Reset),
         pb::NodeState::Lost => ("lost", Color::Red),
     }

@@ -23,9 +23,16 @@ pub fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
         Some("boot_id must have 1 to 256 printable bytes")
     } else if read_labels(&hello.labels).is_err() {
         Some("labels must be name=value of letters, digits and -_./, at most 32")
+    } else if hello.rejected.iter().any(|r| r.kind == i32::from(pb::PartKind::Unspecified)) {
+        Some("a rejection must say of which kind its part is")
     } else {
         None
     }
+}
+
+/// Whether a rejection is of a part that is sent from here.
+pub fn is_known_kind(kind: i32) -> bool {
+    matches!(pb::PartKind::try_from(kind), Ok(pb::PartKind::Catalog | pb::PartKind::Keys))
 }
 
 /// The labels that a node gives itself.

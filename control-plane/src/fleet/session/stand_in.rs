@@ -27,10 +27,10 @@ pub(super) enum Stand<'a> {
 }
 
 impl StandIn {
-    /// What to do for a node that refused `head`.
-    pub(super) fn stand(&mut self, head: Part, is_refused: impl Fn(&Part) -> bool) -> Stand<'_> {
+    /// What to do for a node that is not given `head`. `is_out` says of other contents whether it is either.
+    pub(super) fn stand(&mut self, head: Part, is_out: impl Fn(&Encoded) -> bool) -> Stand<'_> {
         let below = match &self.found {
-            Some(found) if found.part.version < head.version && !is_refused(&found.part) => {
+            Some(found) if found.part.version < head.version && !is_out(found) => {
                 return self.found.as_ref().map_or(Stand::Nothing, Stand::Ready);
             }
             Some(found) if found.part.version < head.version => found.part.version,

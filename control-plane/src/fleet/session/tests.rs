@@ -229,6 +229,67 @@ async fn an_update_that_is_acknowledged_but_not_run_is_not_sent_for_ever() {
     assert_eq!(node.session.facts().rejected.len(), 2);
 }
 
+/// As `wanted`, with a catalog that needs a feature.
+fn demanding(revision: u64, feature: &str) -> Arc<Wanted> {
+    let features = vec![feature.to_owned()];
+    let snapshot = pb::Snapshot { revision, schema: 1, features, ..Default::default() };
+    let catalog = Some(Encoded::of_snapshot(&snapshot).unwrap());
+    Arc::new(Wanted { target: Target { epoch: 7, catalog, keys: content(1, "keys") }, current: None })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lacks_what_a_catalog_needs_keeps_what_it_has_and_gets_everything_else() {
+    let plain = wanted(7, 1, 1);
+    let (mut node, _) = Node::greeted(plain.clone(), hello(Some(target(&plain))));
+    let second = demanding(2, "telepathy");
+    assert_eq!(node.on(Event::Wanted(second.clone())), []);
+    let mut keys = Arc::into_inner(demanding(2, "telepathy")).unwrap();
+    keys.target.keys = content(2, "keys");
+    let actions = node.on(Event::Wanted(Arc::new(keys)));
+    let sent = update(&actions);
+    assert!(sent.catalog_zstd.is_empty() && !sent.keys_zstd.is_empty());
+    assert_eq!(revision_of(sent), 1, "the target names what it has");
+
+    // One that knows it gets it, whatever else it knows.
+    let able = pb::Hello { features: vec!["b".into(), "telepathy".into()], ..hello(Some(target(&plain))) };
+    assert_eq!(revision_of(update(&Node::greeted(second, able).1)), 2);
+    // One that has nothing gets what another node runs, if it can serve that.
+    let (mut fresh, actions) = Node::greeted(demanding(5, "telepathy"), hello(None));
+    assert_eq!(actions, [Action::FindAccepted { epoch: 7, below: 5 }]);
+    let looked = fresh.on(Event::Accepted(demanding(4, "telepathy").target.catalog.clone()));
+    assert_eq!(looked, [Action::FindAccepted { epoch: 7, below: 4 }]);
+    let actions = fresh.on(Event::Accepted(Some(content(3, "catalog"))));
+    assert_eq!(revision_of(update(&actions)), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_says_in_an_enum_is_known_or_ends_the_stream() {
+    let w = wanted(7, 1, 1);
+    let part = w.target.catalog.as_ref().unwrap().part;
+    for result in [0, 3, 99, -1] {
+        let (mut node, _) = Node::greeted(w.clone(), hello(None));
+        let odd = pb::ConfigAck { update_id: 1, result, applied: Some(target(&w)), ..Default::default() };
+        let ended = node.on(Event::Heard(Heard::Ack(odd)));
+        assert!(matches!(ended[..], [Action::End(End::Refused(_))]), "{result}: {ended:?}");
+    }
+    for kind in [0, 3, 4, 5, 99, -1] {
+        let (mut node, _) = Node::greeted(w.clone(), hello(None));
+        let rejected = vec![pb::Rejection { kind, ..rejection(part, "no") }];
+        let result = pb::AckResult::Rejected.into();
+        let odd = pb::ConfigAck { update_id: 1, result, rejected, ..Default::default() };
+        let ended = node.on(Event::Heard(Heard::Ack(odd)));
+        assert!(matches!(ended[..], [Action::End(End::Refused(_))]), "{kind}: {ended:?}");
+    }
+    // A later version's node may have refused what a later version's control plane sent.
+    let of_kind = |kind: i32| {
+        let rejected = vec![pb::Rejection { kind, ..rejection(part, "no") }];
+        let mut node = Node::new(w.clone());
+        node.on(Event::Heard(Heard::Hello(pb::Hello { rejected, ..hello(None) })))
+    };
+    assert_eq!(revision_of(update(&of_kind(99))), 1);
+    assert!(matches!(of_kind(0)[..], [Action::End(End::Refused(_))]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_epoch_is_sent_whole_even_where_versions_are_lower() {
     let old = wanted(7, 9, 9);

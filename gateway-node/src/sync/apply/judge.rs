@@ -1,6 +1,7 @@
 //! Whether a part that was sent can be served: is it newer, is it what its digest says, and does
 //! everything in it make sense. Changes nothing.
 
+use common::feature;
 use common::limits::SNAPSHOT_SCHEMA;
 use common::pb::fleet as pb;
 use common::snapshot::{SnapshotFault, decode, unpack};
@@ -90,6 +91,10 @@ pub(super) fn prepare(kind: Kind, kept: &Kept, gateway: &Gateway) -> Result<Read
         Kind::Catalog => {
             let snapshot: pb::Snapshot = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
             same_version(kind, snapshot.revision, kept.version)?;
+            let unknown = feature::unknown(&snapshot);
+            if !unknown.is_empty() {
+                return Err(unknown);
+            }
             let previous = gateway.tables.load();
             let (connections, metrics) = (&gateway.connections, &gateway.metrics);
             build(&snapshot, kept.epoch, previous.as_deref(), connections, metrics).map(Ready::Catalog)

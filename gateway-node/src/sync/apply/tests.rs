@@ -14,6 +14,8 @@ use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::upstream::Connections;
 
+mod enums;
+
 struct Node {
     dir: tempfile::TempDir,
     gateway: Arc<Gateway>,
@@ -70,7 +72,7 @@ fn snapshot(revision: u64) -> pb::Snapshot {
         ..Default::default()
     };
     let model = pb::Model { name: "m".into(), chains: vec![chain] };
-    pb::Snapshot { revision, channels: vec![channel], models: vec![model] }
+    pb::Snapshot { revision, channels: vec![channel], models: vec![model], ..Default::default() }
 }
 
 fn keys(version: u64) -> pb::KeySet {
