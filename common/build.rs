@@ -6,6 +6,7 @@ use prost::Message as _;
 
 const FILES: &[&str] = &[
     "sluice/admin/v1/audit.proto",
+    "sluice/admin/v1/backup.proto",
     "sluice/admin/v1/catalog.proto",
     "sluice/admin/v1/chains.proto",
     "sluice/admin/v1/keys.proto",

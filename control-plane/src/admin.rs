@@ -2,6 +2,7 @@
 //! the request as a [`Caller`](crate::access::Caller).
 
 mod audit;
+mod backup;
 mod catalog;
 mod chains;
 mod keys;

@@ -3,6 +3,7 @@
 use common::catalog::Fault;
 
 use crate::store::StoreError;
+use crate::store::backup::BackupFault;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,9 @@ pub enum Error {
     /// The store is away or failed.
     #[error("the store is not available")]
     Store(#[from] StoreError),
+    /// There is no backup, or it cannot be put back.
+    #[error(transparent)]
+    Backup(#[from] BackupFault),
     /// Others were faster, again and again.
     #[error("too many changes at the same time; try again")]
     Busy,

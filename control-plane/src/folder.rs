@@ -44,7 +44,10 @@ impl Folder {
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&file);
         let lock = lock.map_err(|source| fault(&file, source))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Folder { path: path.to_owned(), _lock: lock }),
+            Ok(()) => {
+                crate::backup::clean(path).map_err(|source| fault(path, source))?;
+                Ok(Folder { path: path.to_owned(), _lock: lock })
+            }
             Err(std::fs::TryLockError::WouldBlock) => Err(FolderFault::InUse(path.to_owned())),
             Err(std::fs::TryLockError::Error(source)) => Err(fault(&file, source)),
         }

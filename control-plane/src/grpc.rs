@@ -35,6 +35,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
     routes
         .add_service(catalog)
         .add_service(admin_pb::audit_service_server::AuditServiceServer::new(admin.clone()))
+        .add_service(admin_pb::backup_service_server::BackupServiceServer::new(admin.clone()))
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
         .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
@@ -71,6 +72,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
     for service in [
         "",
         "sluice.admin.v1.AuditService",
+        "sluice.admin.v1.BackupService",
         "sluice.admin.v1.CatalogService",
         "sluice.admin.v1.ChainService",
         "sluice.admin.v1.KeyService",

@@ -8,6 +8,7 @@
 mod access;
 mod admin;
 mod audit;
+mod backup;
 mod config;
 mod error;
 mod fleet;

@@ -4,6 +4,7 @@
 //!
 //! `queries.rs` beside this file is compiled twice, by `sqlite.rs` and by `postgres.rs`.
 
+pub mod backup;
 mod convert;
 pub mod entry;
 mod postgres;
@@ -11,7 +12,7 @@ pub mod rows;
 mod sqlite;
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use entry::{Ask, Entry, Kept, LogHead};
@@ -146,6 +147,17 @@ impl Store {
         call!(store.write, plane::make(now_ms));
         call!(store.write, audit::make());
         Ok(self)
+    }
+
+    /// The data folder that the database lies in.
+    pub fn folder(&self) -> Result<PathBuf, backup::BackupFault> {
+        match self {
+            Store::Sqlite(pools) => {
+                let options = pools.write.connect_options();
+                Ok(options.get_filename().parent().unwrap_or(Path::new(".")).to_owned())
+            }
+            Store::Postgres(_) => Err(backup::BackupFault::NotSqlite),
+        }
     }
 
     /// Closes every connection; SQLite writes its log back into the file.

@@ -2,6 +2,7 @@
 //! each test has a fleet of its own.
 
 mod auth;
+mod backup;
 mod bindings;
 mod catalog;
 mod control_plane_down;

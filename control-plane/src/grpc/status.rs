@@ -10,6 +10,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
 use crate::error::Error;
+use crate::store::backup::BackupFault;
 
 /// Names us in `google.rpc.ErrorInfo`.
 const DOMAIN: &str = "sluice";
@@ -45,6 +46,13 @@ pub fn of(error: Error) -> Status {
             let details = ErrorDetails::with_resource_info(what, name, "", "");
             Status::with_error_details(Code::NotFound, text, details)
         }
+        Error::Backup(BackupFault::NotSqlite) => Status::failed_precondition(text),
+        Error::Backup(BackupFault::File(cause)) => {
+            tracing::error!(error = %cause, "a copy of the database cannot be written or read");
+            Status::internal(text)
+        }
+        Error::Backup(BackupFault::Store(cause)) => of(Error::Store(cause)),
+        Error::Backup(_) => Status::invalid_argument(text),
         Error::Store(cause) => {
             let source = cause.source().map(ToString::to_string).unwrap_or_default();
             tracing::warn!(error = %cause, source, "the store did not do what was asked for");

@@ -56,9 +56,11 @@ pub async fn status(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, Que
 pub fn said(error: &Error) -> (StatusCode, &'static str, String) {
     match error {
         Error::NotFound { .. } => (StatusCode::NOT_FOUND, "not_found", error.to_string()),
-        Error::Catalog(_) | Error::Argument { .. } | Error::Conflict { .. } | Error::KeyTaken { .. } => {
-            (StatusCode::BAD_REQUEST, "invalid_request", error.to_string())
-        }
+        Error::Catalog(_)
+        | Error::Argument { .. }
+        | Error::Backup(_)
+        | Error::Conflict { .. }
+        | Error::KeyTaken { .. } => (StatusCode::BAD_REQUEST, "invalid_request", error.to_string()),
         Error::Store(_) | Error::NotReady | Error::Busy => {
             (StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string())
         }

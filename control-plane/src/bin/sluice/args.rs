@@ -107,6 +107,10 @@ pub enum Command {
     },
     /// Show the success really observed
     Status(StatusArgs),
+    /// Write a copy of everything that the control plane keeps into a file, while it runs
+    Backup(BackupArgs),
+    /// Put a backup in the place of everything that the control plane keeps
+    Restore(RestoreArgs),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -260,6 +264,28 @@ pub struct AuditArgs {
     /// Only actions that begin so: catalog, key.revoke
     #[arg(long, value_name = "ACTION", default_value = "", hide_default_value = true)]
     pub action: String,
+}
+
+/// Where a backup goes.
+#[derive(Debug, ClapArgs)]
+pub struct BackupArgs {
+    /// File to write
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace a file that is there already
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Which backup to put back.
+#[derive(Debug, ClapArgs)]
+pub struct RestoreArgs {
+    /// File that `sluice backup` has written
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Do it: what came after the backup is lost
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// What of the status to show.

@@ -13,6 +13,7 @@ use tonic::{Response, Status, Streaming};
 
 use common::limits::{CATALOG_BYTES_MAX, HEARTBEAT};
 use common::pb::admin::audit_service_client::AuditServiceClient;
+use common::pb::admin::backup_service_client::BackupServiceClient;
 use common::pb::admin::catalog_service_client::CatalogServiceClient;
 use common::pb::admin::chain_service_client::ChainServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
@@ -74,6 +75,11 @@ impl Connection {
             .max_encoding_message_size(bytes_max)
     }
 
+    /// Backups.
+    pub fn backups(&self) -> BackupServiceClient<Authorized> {
+        BackupServiceClient::new(self.service.clone())
+    }
+
     /// Chains.
     pub fn chains(&self) -> ChainServiceClient<Authorized> {
         ChainServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
@@ -125,6 +131,12 @@ impl Connection {
             message = stream.message() => self.news(message).map(Some),
             _ = tokio::signal::ctrl_c() => Ok(None),
         }
+    }
+
+    /// The next message of a transfer, which comes as soon as any answer. `None` at its end.
+    pub async fn part<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, Fault> {
+        let message = tokio::time::timeout(self.timeout, stream.message()).await;
+        message.unwrap_or_else(|_elapsed| Err(self.late())).map_err(|status| self.fault(&status))
     }
 
     /// What an error of the wire means.

@@ -3,6 +3,7 @@
 
 mod args;
 mod audit;
+mod backup;
 mod call;
 mod catalog;
 mod chain;
@@ -57,6 +58,8 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Keys { command } => keys::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
+        Command::Backup(args) => backup::backup(args, connect, output).await,
+        Command::Restore(args) => backup::restore(args, connect, output).await,
         Command::Completions { shell } => completions(shell, output),
     }
 }

@@ -8,6 +8,8 @@ const PACKAGE: &str = "/sluice.admin.v1.";
 const ROLES: &[(&str, Role)] = &[
     ("AuditService/ListEntries", Role::Viewer),
     ("AuditService/VerifyLog", Role::Viewer),
+    ("BackupService/CreateBackup", Role::Admin),
+    ("BackupService/RestoreBackup", Role::Admin),
     ("CatalogService/ApplyCatalog", Role::Operator),
     ("CatalogService/DiffCatalog", Role::Viewer),
     ("CatalogService/GetCatalog", Role::Viewer),
