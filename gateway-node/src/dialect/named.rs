@@ -11,6 +11,9 @@ use super::{Rules, Verdict, fields, openai_error};
 /// One JSON document about a thing, or the list of what it was made of.
 pub const THING: Rules = Rules { judge_whole, find_error, ..json_answer::MODERATIONS };
 
+/// The same where nothing needs to be said: the status says that it is done.
+pub const DONE: Rules = Rules { judge_whole: judge_done, ..THING };
+
 /// What a job has made, whatever bytes that are.
 pub const CONTENT: Rules = Rules { judge_whole: judge_content, ..THING };
 
@@ -23,10 +26,12 @@ pub(super) fn judge_whole(body: &[u8]) -> Verdict {
         {
             Verdict::Content
         }
-        // Its status says that it is done.
-        _ if body.is_empty() => Verdict::Content,
         _ => unanswered(&text, find_error, |_| false),
     }
+}
+
+fn judge_done(body: &[u8]) -> Verdict {
+    if trimmed(body).is_empty() { Verdict::Content } else { judge_whole(body) }
 }
 
 fn judge_content(body: &[u8]) -> Verdict {
@@ -39,7 +44,9 @@ fn judge_content(body: &[u8]) -> Verdict {
     if begins_with(b"<html") || begins_with(b"<!doctype html") {
         return Verdict::failed(F::Malformed);
     }
-    match text.starts_with(b"{").then(|| unanswered(&String::from_utf8_lossy(text), find_error, |_| true)) {
+    match matches!(text, [b'{' | b'[', ..])
+        .then(|| unanswered(&String::from_utf8_lossy(text), find_error, |_| true))
+    {
         Some(Verdict::Error(fault)) if fault.class != F::Malformed => Verdict::Error(fault),
         _ => Verdict::Content,
     }
@@ -85,7 +92,8 @@ mod tests {
             ),
             (r#"{"object":"list","data":[]}"#, None),
             ("\n\n {\"id\":\"video_1\",\"deleted\":true}\n", None),
-            ("", None),
+            ("", Some(F::Empty)),
+            (" \n", Some(F::Empty)),
             (r#"{"error":{"message":"b","code":503}}"#, Some(F::Overloaded)),
             (r#"{"error":{"message":"b","type":"server_error"}}"#, Some(F::UpstreamError)),
             (r#"{"object":"error","message":"b","code":500}"#, Some(F::UpstreamError)),
@@ -96,6 +104,8 @@ mod tests {
         ];
         for (body, expected) in table {
             assert_eq!(class(&THING, body), expected, "{body}");
+            let of_done = if body.trim().is_empty() { None } else { expected };
+            assert_eq!(class(&DONE, body), of_done, "{body}");
         }
     }
 
@@ -105,6 +115,8 @@ mod tests {
             ("\0\0\0\x18ftypmp42", None),
             ("{not json, and a picture all the same", None),
             (r#"{"frames":[]}"#, None),
+            ("[1, 2", None),
+            (r#"[{"error":{"message":"b","code":503}}]"#, Some(F::Overloaded)),
             (r#"{"error":{"message":"b","type":"server_error"}}"#, Some(F::UpstreamError)),
             (" <!DOCTYPE html><html>", Some(F::Malformed)),
             ("", Some(F::Empty)),

@@ -11,6 +11,7 @@ mod play;
 mod render;
 mod says;
 mod sets;
+mod windows;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +45,11 @@ impl Place {
         let busy = |who| busy.play(form, who);
         let well = |who| Some(Play::healthy(form, who));
         let plays = match self {
+            // Where one channel alone may answer it is the first or the last of the chain.
+            Place::Last if form.way.is_bound() => vec![well(a), well(b), Some(one(c)?.made_it())],
+            Place::Alone if form.way.is_bound() => vec![Some(one(a)?.made_it())],
+            Place::First if form.way.is_bound() => vec![Some(one(a)?.made_it()), well(b), well(c)],
+            Place::Middle | Place::Every if form.way.is_bound() => return None,
             Place::Alone => vec![one(a)],
             Place::First => vec![one(a), well(b), well(c)],
             Place::Middle => vec![busy(a), one(b), well(c)],

@@ -82,7 +82,7 @@ async fn whatever_is_ambiguous_is_returned_and_not_to_be_repeated() {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{}",
         video("x")
     );
-    let ambiguous: [(&str, Script, u16); 14] = [
+    let ambiguous: [(&str, Script, u16); 16] = [
         ("closed without an answer", vec![Act::Close], 503),
         ("a reset after a part of the headers", vec![Act::Send(b"HTTP/1.1 2".to_vec()), Act::Close], 503),
         ("no headers", vec![Act::Hang], 504),
@@ -95,6 +95,8 @@ async fn whatever_is_ambiguous_is_returned_and_not_to_be_repeated() {
         ("503 without an error", answer(503, "", "<html>busy</html>"), 503),
         ("429 without an error", answer(429, "", ""), 429),
         ("a page under 200", vec![Act::Send(html.into())], 502),
+        ("nothing under 200", answer(200, "", ""), 502),
+        ("a 204", vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())], 502),
         ("an answer that is cut", vec![Act::Send(cut.into()), Act::Close], 502),
         ("an error under 200", answer(200, "", r#"{"error":{"message":"m","code":"server_error"}}"#), 502),
     ];

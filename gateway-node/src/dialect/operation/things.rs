@@ -9,13 +9,13 @@ use super::{Ability, Asked, Input, Operation, Verb};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     response(Verb::Read, &openai_responses::STORED, "/responses/{id}"),
-    response(Verb::Delete, &named::THING, "/responses/{id}"),
-    response(Verb::Change, &named::THING, "/responses/{id}/cancel"),
+    response(Verb::Delete, &named::DONE, "/responses/{id}"),
+    response(Verb::Change, &named::DONE, "/responses/{id}/cancel"),
     response(Verb::Read, &named::THING, "/responses/{id}/input_items"),
     video(Input::FormOr("sora-2"), &named::THING, "/videos"),
     video(Input::Named(Verb::Make), &named::THING, "/videos/{id}/remix"),
     video(Input::Named(Verb::Read), &named::THING, "/videos/{id}"),
-    video(Input::Named(Verb::Delete), &named::THING, "/videos/{id}"),
+    video(Input::Named(Verb::Delete), &named::DONE, "/videos/{id}"),
     Operation {
         ability: Ability::Download,
         ..video(Input::Named(Verb::Read), &named::CONTENT, "/videos/{id}/content")

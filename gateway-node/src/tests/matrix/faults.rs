@@ -75,12 +75,14 @@ pub struct Play {
     pub is_warm: bool,
     /// Requests that the upstream gets.
     pub calls: usize,
+    /// It made what the request names or goes on from.
+    pub is_maker: bool,
     pub ends: Ends,
 }
 
 impl Play {
     pub fn new(script: Script, ends: Ends) -> Self {
-        Play { unreachable: None, scripts: vec![script], is_warm: false, calls: 1, ends }
+        Play { unreachable: None, scripts: vec![script], is_warm: false, calls: 1, is_maker: false, ends }
     }
 
     pub fn failing(script: Script, failed: Failed) -> Self {
@@ -96,6 +98,11 @@ impl Play {
             failed @ Ends::Failed(_) => failed,
         };
         Play { ends, ..self }
+    }
+
+    /// The same channel, which made what the request is about.
+    pub fn made_it(self) -> Self {
+        Play { is_maker: true, ..self }
     }
 
     /// Whether megabytes reach the caller.
@@ -152,12 +159,17 @@ pub struct Failed {
     /// How long the upstream asks us to stay away.
     pub hint: Option<Duration>,
     pub takes: Duration,
+    /// It is certain that the upstream has not begun what was asked for.
+    pub is_untaken: bool,
+    /// The status that the upstream refused it with, where it has one.
+    pub refused: Option<u16>,
 }
 
 impl Failed {
     pub fn of(class: FailureClass) -> Self {
         let (quirk, hint, takes) = (Quirk::None, None, Duration::ZERO);
-        Failed { class, quirk, status: 400, words: Words::PLAIN, hint, takes }
+        let (is_untaken, refused) = (false, None);
+        Failed { class, quirk, status: 400, words: Words::PLAIN, hint, takes, is_untaken, refused }
     }
 
     pub fn after(class: FailureClass, takes: Duration) -> Self {
@@ -173,6 +185,8 @@ pub enum Quirk {
     SingleRequest,
     /// A 4xx that no upstream of the dialect wrote.
     Unshaped,
+    /// What the channel that made it says of a thing.
+    OfThing,
 }
 
 /// Every fault, in the order of a request's life.

@@ -2,8 +2,32 @@
 //! what a healthy upstream answers, in pieces. A further one is one more entry in [`list`].
 //!
 //! `MODEL` stands for the model's name, and `WHO` for the channel that speaks, so that bytes tell whose they are.
+//! [`THING`] is the id of what one channel made before.
 
 mod list;
+
+/// What the by-id forms name.
+pub const THING: &str = "thing_1";
+
+/// Whom a request may be sent to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Every channel of the chain, one after the other.
+    Chain,
+    /// The same, but a further one only where it is certain that nobody took it: it begins work that goes on.
+    Submission,
+    /// The channel that made what it goes on from, and no other.
+    GoesOn,
+    /// The channel that made what it names, and no other.
+    ById,
+}
+
+impl Way {
+    /// Whether there is one channel only that could answer.
+    pub fn is_bound(self) -> bool {
+        matches!(self, Way::GoesOn | Way::ById)
+    }
+}
 
 pub use list::{CHAT, COMPLETIONS, FORMS, GEMINI, MESSAGES, RESPONSES};
 
@@ -13,6 +37,8 @@ use super::says::Speech;
 /// One form.
 pub struct Form {
     pub dialect: &'static str,
+    pub way: Way,
+    pub method: &'static str,
     /// What it is called beside the dialect.
     pub name: &'static str,
     /// Where callers find it.
@@ -85,6 +111,11 @@ impl Form {
         matches!(self.answer, Answer::Sound(_))
     }
 
+    /// Whether an answer may be empty: its status says that it is done.
+    pub fn may_be_empty(&self) -> bool {
+        self.way == Way::ById && self.method != "GET"
+    }
+
     /// Whether it is a stream that is one JSON array.
     pub fn is_array(&self) -> bool {
         self.stream().is_some_and(|stream| stream.style == Style::Array)
@@ -93,6 +124,7 @@ impl Form {
     /// The media type of a healthy answer.
     pub fn media(&self) -> &'static str {
         match &self.answer {
+            Answer::Sound(_) if self.dialect == "openai-videos" => "video/mp4",
             Answer::Sound(_) => "audio/mpeg",
             Answer::Stream(stream) if stream.style != Style::Array => "text/event-stream",
             Answer::Whole(_) | Answer::Stream(_) => "application/json",

@@ -1,6 +1,8 @@
 //! What the design says must happen, written from its text and tables and not from the code: the class table, the
 //! walk over the hops, who decides the status, the hints, and the shapes of errors. Knows of the code only the names.
 
+mod table;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,124 +11,10 @@ use common::code::Code;
 
 use super::super::support::s;
 use super::faults::{Ends, Failed, Play, Quirk, Tail};
-use super::forms::{Form, Style};
+use super::forms::{Form, Style, Way};
 use super::outcome::{Ending, ID, Mark, Outcome};
 use super::says::{Speech, Words};
-
-/// What happens to the request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    Hop,
-    /// Unless the request is older than 300 s.
-    HopIfYoung,
-    Return,
-    Stop,
-}
-
-/// What happens to the channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    Nothing,
-    Counted,
-    Cooldown,
-    Credential,
-    Channel,
-    Route,
-}
-
-/// A row of the design's class table.
-pub struct Row {
-    pub class: F,
-    pub signals: &'static str,
-    pub next: Next,
-    pub effect: Effect,
-    /// What the caller sees if it was the last.
-    pub status: u16,
-    pub code: &'static str,
-}
-
-const fn row(
-    class: F,
-    next: Next,
-    effect: Effect,
-    status: u16,
-    code: &'static str,
-    signals: &'static str,
-) -> Row {
-    Row { class, signals, next, effect, status, code }
-}
-
-/// The class table.
-pub const TABLE: [Row; 14] = [
-    row(
-        F::Connect,
-        Next::Hop,
-        Effect::Counted,
-        503,
-        "upstream_unavailable",
-        "DNS, TCP, TLS, or closed before the headers",
-    ),
-    row(
-        F::Timeout,
-        Next::HopIfYoung,
-        Effect::Counted,
-        504,
-        "upstream_timeout",
-        "no headers within 240 s; 408, 504, 524",
-    ),
-    row(F::RateLimited, Next::Hop, Effect::Cooldown, 429, "upstream_rate_limited", "429, throttling"),
-    row(F::Overloaded, Next::Hop, Effect::Counted, 503, "upstream_overloaded", "503, 529, 498"),
-    row(
-        F::UpstreamError,
-        Next::Hop,
-        Effect::Counted,
-        502,
-        "upstream_error",
-        "every other 5xx, 424; cut before commit",
-    ),
-    row(F::Malformed, Next::Hop, Effect::Counted, 502, "upstream_error", "HTML or broken JSON under a 200"),
-    row(F::Empty, Next::Hop, Effect::Counted, 502, "upstream_error", "a stream or body with nothing in it"),
-    row(F::Transient, Next::Hop, Effect::Nothing, 503, "upstream_unavailable", "409, 425"),
-    row(F::Credential, Next::Hop, Effect::Credential, 503, "no_available_channel", "401"),
-    row(
-        F::Balance,
-        Next::Hop,
-        Effect::Channel,
-        503,
-        "no_available_channel",
-        "402, quota used up, credit too low",
-    ),
-    row(
-        F::Misconfigured,
-        Next::Hop,
-        Effect::Route,
-        503,
-        "no_available_channel",
-        "403, 404 of a model in the catalog, 3xx",
-    ),
-    row(
-        F::BadRequest,
-        Next::Return,
-        Effect::Nothing,
-        400,
-        "invalid_request",
-        "400, 413, 422, context length, content policy",
-    ),
-    row(F::Canceled, Next::Stop, Effect::Nothing, 499, "canceled", "the caller went away"),
-    row(
-        F::Cut,
-        Next::Stop,
-        Effect::Counted,
-        502,
-        "upstream_stream_error",
-        "cut, stalled or without its last frame after commit",
-    ),
-];
-
-/// The row of a class.
-pub fn of(class: F) -> &'static Row {
-    TABLE.iter().find(|row| row.class == class).expect("every class has a row")
-}
+pub use table::{Effect, Next, TABLE, of};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -150,14 +38,15 @@ fn walk(form: &Form, plays: &[Play], ages: &mut [Duration]) -> Outcome {
         marks: vec![Mark::Nothing; plays.len()],
         ..Outcome::default()
     };
-    let mut failed: Vec<&Failed> = Vec::new();
+    let mut failed: Vec<Failed> = Vec::new();
     let mut age = Duration::ZERO;
+    let is_asked = |(_, play): &(usize, &Play)| play.is_maker || !form.way.is_bound();
     // Who goes before is met by the request that warms the pool, too.
     let is_warm = plays.iter().any(|play| play.is_warm);
-    for (index, play) in plays.iter().enumerate() {
+    for (index, play) in plays.iter().enumerate().filter(is_asked) {
         let who = NAMES[index];
         seen.calls[index] = play.calls;
-        seen.headers = common_headers(index);
+        seen.headers = common_headers(form, index, failed.len() + 1);
         match &play.ends {
             Ends::Served { bytes, media, after, took } => {
                 count(&mut seen, who, "ok", "served");
@@ -185,39 +74,61 @@ fn walk(form: &Form, plays: &[Play], ages: &mut [Duration]) -> Outcome {
                 return seen;
             }
             Ends::Failed(fault) => {
+                let fault = of_thing(form, fault);
                 age += fault.takes;
                 ages[index] = age;
                 *seen.attempts.entry(format!("{who} {}", fault.class.as_str())).or_default() += 1;
-                seen.marks[index] = mark(fault, is_warm && !play.is_warm);
-                failed.push(fault);
+                seen.marks[index] = mark(&fault, is_warm && !play.is_warm);
                 let goes_on = match of(fault.class).next {
                     Next::Hop => true,
                     Next::HopIfYoung => age < s(300),
                     Next::Return => fault.quirk == Quirk::Unshaped,
                     Next::Stop => false,
                 };
+                // What may have been begun is not begun again.
+                let goes_on = goes_on && (form.way != Way::Submission || fault.is_untaken);
+                failed.push(fault);
                 if !goes_on {
                     break;
                 }
             }
         }
     }
-    refused(form, &mut seen, &failed, plays.len(), age);
+    let routes = if form.way.is_bound() { 1 } else { plays.len() };
+    refused(form, &mut seen, &failed, routes, age);
     seen
 }
 
-fn common_headers(index: usize) -> BTreeMap<String, String> {
+/// What the one channel that could know says of a thing is the answer, and harms no channel: that it is not there, is
+/// gone, or is not in a state for what was asked. Where nobody else can be asked its words end a request in any shape.
+pub fn of_thing(form: &Form, fault: &Failed) -> Failed {
+    if form.way.is_bound() && fault.quirk == Quirk::Unshaped && !fault.words.message.is_empty() {
+        return Failed { quirk: Quirk::None, ..fault.clone() };
+    }
+    let is_answer = form.way == Way::ById && matches!(fault.refused, Some(404 | 405 | 409 | 410));
+    match fault.refused.filter(|_| is_answer) {
+        Some(status) => Failed { class: F::BadRequest, quirk: Quirk::OfThing, status, ..fault.clone() },
+        None => fault.clone(),
+    }
+}
+
+fn common_headers(form: &Form, index: usize, attempt: usize) -> BTreeMap<String, String> {
     let who = NAMES[index];
-    [
+    let mut headers: BTreeMap<_, _> = [
         ("x-request-id", ID.to_owned()),
         ("request-id", ID.to_owned()),
         ("x-sluice-revision", "2".to_owned()),
-        ("x-sluice-attempts", (index + 1).to_string()),
+        ("x-sluice-attempts", attempt.to_string()),
         ("x-sluice-channel", who.to_owned()),
         ("x-sluice-upstream-model", format!("m-at-{who}")),
     ]
     .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    .into();
+    // A thing is asked for by its id and by no model.
+    if form.way == Way::ById {
+        headers.remove("x-sluice-upstream-model");
+    }
+    headers
 }
 
 fn count(seen: &mut Outcome, who: &str, attempt: &str, request: &str) {
@@ -255,25 +166,30 @@ fn is_operators(fault: &Failed) -> bool {
     matches!(fault.class, F::Credential | F::Balance | F::Misconfigured)
 }
 
-fn refused(form: &Form, seen: &mut Outcome, failed: &[&Failed], routes: usize, age: Duration) {
+fn refused(form: &Form, seen: &mut Outcome, failed: &[Failed], routes: usize, age: Duration) {
     let deciding = failed.iter().rev().find(|fault| !is_operators(fault)).or(failed.last());
     let deciding = deciding.expect("something failed");
     let row = of(deciding.class);
     let is_bad_request = deciding.class == F::BadRequest;
     let agree = failed.iter().all(|fault| fault.class == F::BadRequest && fault.status == deciding.status);
+    let unknown = Words { message: no_such_thing(form), param: Some("id"), ..Words::PLAIN };
     // A page of some proxy counts only where all say the same.
     let (status, code, words) = match deciding.quirk {
         Quirk::Unshaped if agree => (deciding.status, row.code, None),
         Quirk::Unshaped => (502, "upstream_error", None),
+        Quirk::OfThing if deciding.status == 404 && deciding.words.message.is_empty() => {
+            (404, "not_found", Some(&unknown))
+        }
+        Quirk::OfThing if deciding.status == 404 => (404, "not_found", Some(&deciding.words)),
+        Quirk::OfThing => (deciding.status, row.code, Some(&deciding.words)),
         _ if is_bad_request => (deciding.status, row.code, Some(&deciding.words)),
         Quirk::None | Quirk::SingleRequest => (row.status, row.code, None),
     };
-    let outcome = if code == "invalid_request" { "bad_request" } else { "exhausted" };
-    seen.requests.insert(outcome.to_owned(), 1);
-    let hint = match code {
-        "invalid_request" => None,
-        _ => Some(hint(failed, routes)),
-    };
+    let is_the_callers = matches!(code, "invalid_request" | "not_found");
+    seen.requests.insert(if is_the_callers { "bad_request" } else { "exhausted" }.to_owned(), 1);
+    // Nobody knows whether the last one has begun it: to ask again may have it done twice.
+    let is_open = form.way == Way::Submission && failed.last().is_some_and(|fault| !fault.is_untaken);
+    let hint = (!is_the_callers).then(|| hint(failed, routes).filter(|_| !is_open));
     match hint {
         None => {}
         Some(None) => {
@@ -289,15 +205,23 @@ fn refused(form: &Form, seen: &mut Outcome, failed: &[&Failed], routes: usize, a
     seen.body = error(form.speech, status, code, words);
 }
 
+/// What callers are told of an id that nobody knows.
+fn no_such_thing(form: &Form) -> &'static str {
+    match form.dialect {
+        "openai-videos" => "there is no video with this id, or it was not made with this key",
+        _ => "there is no response with this id, or it was not made with this key",
+    }
+}
+
 /// When to come back; `None` where that repeats what was tried, or cannot help.
-fn hint(failed: &[&Failed], routes: usize) -> Option<Duration> {
+fn hint(failed: &[Failed], routes: usize) -> Option<Duration> {
     let are_throttled = failed.iter().all(|fault| fault.class == F::RateLimited);
     let waiting_helps =
         !failed.iter().all(|fault| is_operators(fault) || fault.quirk == Quirk::SingleRequest);
     if !waiting_helps || (failed.len() > 1 && !are_throttled) {
         return None;
     }
-    let returns: Vec<_> = failed.iter().filter_map(|fault| cooldown(fault)).collect();
+    let returns: Vec<_> = failed.iter().filter_map(cooldown).collect();
     let earliest = returns.iter().min().filter(|_| returns.len() == routes);
     Some(earliest.copied().unwrap_or(s(1)))
 }

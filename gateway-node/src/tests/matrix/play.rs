@@ -6,17 +6,20 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use common::dialect::Dialect;
+use common::pb::fleet as pb;
+use http::{Method, Request};
 use http_body_util::Full;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::bindings::Name;
 use crate::channel::pause::Admission;
 use crate::dialect::operation::{self, Asked};
 use crate::table::{Lookup, Route};
 
 use super::super::support::*;
 use super::faults::{Ends, Play};
-use super::forms::Form;
+use super::forms::{Form, THING, Way};
 use super::outcome::{Ending, ID, Mark, Outcome};
 use super::says::Speech;
 
@@ -24,13 +27,18 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Plays a request of a form against channels that do this, with a clock and a runtime of its own.
 pub fn play(form: &Form, plays: &[Play]) -> Outcome {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    runtime.block_on(observe(form, plays))
+    play_with(form, plays, |_| {})
 }
 
-async fn observe(form: &Form, plays: &[Play]) -> Outcome {
-    let node = node(form, plays);
+/// The same with this done to the catalog before.
+pub fn play_with(form: &Form, plays: &[Play], change: impl Fn(&mut pb::Snapshot)) -> Outcome {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    runtime.block_on(observe(form, plays, change))
+}
+
+async fn observe(form: &Form, plays: &[Play], change: impl Fn(&mut pb::Snapshot)) -> Outcome {
+    let node = node(form, plays, change);
     let warmed = if plays.iter().any(|play| play.is_warm) {
         node.send(ask(form)).await.text().await;
         node.counted();
@@ -67,7 +75,7 @@ async fn observe(form: &Form, plays: &[Play]) -> Outcome {
         plays.iter().zip(NAMES).zip(&warmed).map(|((_, who), n)| node.up(who).called() - n).collect();
     assert!(called_before <= 3, "one request warms the pool");
     (seen.attempts, seen.requests) = node.counted();
-    seen.marks = marks(form, &node);
+    seen.marks = marks(form, &node, plays.len());
     seen.wrongs.extend(wrong_calls(form, &node, plays.len()));
     if [&seen.body, &format!("{:?}", seen.headers)].iter().any(|text| text.contains("sk-")) {
         seen.wrongs.push("a credential came down".into());
@@ -117,7 +125,7 @@ async fn left(node: &Node, plays: &[Play]) -> Ending {
     Ending::Left
 }
 
-fn node(form: &Form, plays: &[Play]) -> Node {
+fn node(form: &Form, plays: &[Play], change: impl Fn(&mut pb::Snapshot)) -> Node {
     let node = Node::speaking(form.dialect, plays.len());
     let mut snapshot = snapshot_speaking(form.dialect, 2, plays.len());
     for channel in &mut snapshot.channels {
@@ -126,11 +134,17 @@ fn node(form: &Form, plays: &[Play]) -> Node {
             channel.base_url = channel.base_url.replace("/v1", "/v1beta");
         }
     }
+    change(&mut snapshot);
     node.install(&snapshot);
     for (play, who) in plays.iter().zip(NAMES) {
         node.up(who).does(play.scripts.iter().cloned());
         if let Some(unreachable) = play.unreachable {
             node.up(who).is(unreachable);
+        }
+        if play.is_maker {
+            let dialect: Dialect = form.dialect.parse().unwrap();
+            let name = Name { dialect, id: THING.into(), key: "k".into() };
+            node.gateway.bindings.bind(name, who.into(), "m".into());
         }
     }
     node
@@ -156,7 +170,9 @@ fn ask(form: &Form) -> Request<Full<Bytes>> {
         Speech::Google => ("x-goog-api-key", KEY.to_owned()),
     };
     let gate = if form.is_held { "complete" } else { "content" };
-    Request::post(form.path.replace("MODEL", "m"))
+    Request::builder()
+        .method(form.method)
+        .uri(form.path.replace("MODEL", "m"))
         .header("x-sluice-gate", gate)
         .header("host", "node")
         .header(name, key)
@@ -170,7 +186,8 @@ fn wrong_calls(form: &Form, node: &Node, channels: usize) -> Vec<String> {
     let mut wrongs = Vec::new();
     for who in &NAMES[..channels] {
         let model = format!("m-at-{who}");
-        let line = format!("post {} http/1.1\r\n", form.upstream.replace("MODEL", &model).to_lowercase());
+        let line = format!("{} {} http/1.1\r\n", form.method, form.upstream.replace("MODEL", &model));
+        let line = line.to_lowercase();
         for call in node.up(who).calls() {
             if !call.head.starts_with(&line) {
                 wrongs.push(format!("{who} was asked for {}", call.head.lines().next().unwrap_or_default()));
@@ -187,13 +204,19 @@ fn wrong_calls(form: &Form, node: &Node, channels: usize) -> Vec<String> {
     wrongs
 }
 
-fn marks(form: &Form, node: &Node) -> Vec<Mark> {
+fn marks(form: &Form, node: &Node, channels: usize) -> Vec<Mark> {
     let now = Instant::now();
     let path = form.path.split('?').next().unwrap().replace("MODEL", "m");
-    let Asked::Operation(operation, _) = operation::find(&http::Method::POST, &path) else {
+    let method: Method = form.method.parse().unwrap();
+    let Asked::Operation(operation, _) = operation::find(&method, &path) else {
         panic!("{path} is no operation");
     };
     let table = node.gateway.tables.load().unwrap();
+    if form.way == Way::ById {
+        let of =
+            |who: &&str| table.thing_of(&(*who).into(), operation.dialect).expect("its channel is there");
+        return NAMES[..channels].iter().map(|who| mark(of(who), operation.ability, now)).collect();
+    }
     let Lookup::Chain(_, routes) = table.chain("m", operation.dialect) else { panic!("no chain") };
     routes.iter().map(|route| mark(route, operation.ability, now)).collect()
 }

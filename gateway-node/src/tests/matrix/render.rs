@@ -9,12 +9,13 @@ use common::code::Code;
 use serde_json::Value;
 
 use super::faults::{Ends, Fault, Phase, Quirk};
-use super::forms::{FORMS, Form};
+use super::forms::{FORMS, Form, THING, Way};
 use super::oracle::{Effect, Next, TABLE};
 use super::outcome::{Ending, Mark, Outcome};
 use super::sets;
 use super::{Cell, Place};
 
+mod elsewhere;
 mod readings;
 
 const INTRODUCTION: &str = include_str!("introduction.md");
@@ -26,12 +27,62 @@ pub fn document(faults: &[Fault], cells: &[Cell]) -> String {
         .replace("{faults}", &faults.len().to_string())
         .replace("{forms}", &FORMS.len().to_string());
     classes(&mut text);
-    places(&mut text, faults, cells);
+    for part in &PARTS {
+        places(&mut text, part, faults, cells);
+    }
     each(&mut text, faults, cells);
     readings::write(&mut text, faults, cells);
     coverage(&mut text, cells);
+    elsewhere::write(&mut text);
     text
 }
+
+/// A part of the forms, and where faults were played in it.
+struct Part {
+    is_in: fn(Way) -> bool,
+    introduction: &'static str,
+    columns: &'static [(Place, &'static str)],
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        is_in: |way| way == Way::Chain,
+        introduction: "\n## Where the fault stands\n\nThe chain is `a`, `b`, `c`. Behind each result stand the requests that the three got: \
+                       `1 1 0` means that `a` and `b` were asked once and `c` was not.\n\n",
+        columns: &[
+            (Place::Alone, "the only channel"),
+            (Place::First, "first of three"),
+            (Place::Middle, "second, behind a 503"),
+            (Place::Last, "last, behind two"),
+            (Place::Every, "all three"),
+        ],
+    },
+    Part {
+        is_in: |way| way == Way::Submission,
+        introduction: "\n## What begins work that goes on\n\n`POST /v1/videos` goes to the next channel only where it is certain that nobody has taken \
+                       it: no connection came about, or a 401, 402, 403, 404, 429 or 503 came with an error of the \
+                       dialect. Whatever else happens may have begun one: no other channel is asked, and the caller is \
+                       told not to ask again (`x-should-retry: false`), unless the request itself is at fault.\n\n",
+        columns: &[
+            (Place::Alone, "the only channel"),
+            (Place::First, "first of three"),
+            (Place::Middle, "second, behind a 503"),
+            (Place::Last, "last, behind two"),
+            (Place::Every, "all three"),
+        ],
+    },
+    Part {
+        is_in: Way::is_bound,
+        introduction: "\n## What one channel alone can answer\n\nA stored response or a video is known to the channel that made it, here one with the \
+                       fault. No other is asked, whatever happens. That the thing is not there, or not in a state for what was asked, is \
+                       an answer, and does nothing to the channel.\n\n",
+        columns: &[
+            (Place::Alone, "the only channel made it"),
+            (Place::First, "the first of three made it"),
+            (Place::Last, "the last of three made it"),
+        ],
+    },
+];
 
 fn line(text: &mut String, columns: &[String]) {
     let _ = writeln!(text, "| {} |", columns.join(" | "));
@@ -76,11 +127,18 @@ fn kind(fault: &Fault, form: &Form) -> (usize, String) {
     let play = fault.play(form, "a").expect("it was played");
     let (class, note) = match play.ends {
         Ends::Served { .. } => return (0, "no fault".into()),
-        Ends::Failed(failed) => match failed.quirk {
-            Quirk::None => (failed.class, ""),
-            Quirk::SingleRequest => (failed.class, ", by this request alone"),
-            Quirk::Unshaped => (failed.class, ", not in the dialect's shape"),
-        },
+        Ends::Failed(failed) => {
+            let failed = super::oracle::of_thing(form, &failed);
+            let is_untaken = form.way == Way::Submission && failed.is_untaken;
+            let note = match failed.quirk {
+                Quirk::None if is_untaken => ", taken by nobody",
+                Quirk::None => "",
+                Quirk::SingleRequest => ", by this request alone",
+                Quirk::Unshaped => ", not in the dialect's shape",
+                Quirk::OfThing => ", as it is about the thing",
+            };
+            (failed.class, note)
+        }
         Ends::Broken { .. } => (F::Cut, ""),
         Ends::Left { .. } => (F::Canceled, ""),
     };
@@ -91,24 +149,12 @@ fn kind(fault: &Fault, form: &Form) -> (usize, String) {
 /// What callers were told where, and after which requests.
 type Told = BTreeMap<(Place, String), BTreeSet<String>>;
 
-fn places(text: &mut String, faults: &[Fault], cells: &[Cell]) {
-    text.push_str(
-        "\n## Where the fault stands\n\nThe chain is `a`, `b`, `c`. Behind each result stand the requests that the three got: \
-         `1 1 0` means that `a` and `b` were asked once and `c` was not.\n\n",
-    );
-    head(
-        text,
-        &[
-            "class",
-            "the only channel",
-            "first of three",
-            "second, behind a 503",
-            "last, behind two",
-            "all three",
-        ],
-    );
+fn places(text: &mut String, part: &Part, faults: &[Fault], cells: &[Cell]) {
+    text.push_str(part.introduction);
+    let names = part.columns.iter().map(|(_, name)| *name);
+    head(text, &std::iter::once("class").chain(names).collect::<Vec<_>>());
     let mut by_kind: BTreeMap<(usize, String), Told> = BTreeMap::new();
-    for cell in cells {
+    for cell in cells.iter().filter(|cell| (part.is_in)(FORMS[cell.form].way)) {
         let told = by_kind.entry(kind(&faults[cell.fault], &FORMS[cell.form])).or_default();
         told.entry((cell.place, self::told(cell, false))).or_default().insert(calls(&cell.seen));
     }
@@ -120,7 +166,7 @@ fn places(text: &mut String, faults: &[Fault], cells: &[Cell]) {
             if lines.is_empty() { "–".to_owned() } else { lines.join("<br>") }
         };
         let mut columns = vec![kind];
-        columns.extend(Place::ALL.map(column));
+        columns.extend(part.columns.iter().map(|(place, _)| column(*place)));
         line(text, &columns);
     }
 }
@@ -162,7 +208,8 @@ fn told(cell: &Cell, in_full: bool) -> String {
         (None, None) => String::new(),
     };
     let said = code(&seen.body, FORMS[cell.form].speech == super::says::Speech::Google);
-    let is_ours = seen.body.contains(&format!("\"message\":\"{}\"", Code::InvalidRequest.text()));
+    let is_ours = seen.body.contains(&format!("\"message\":\"{}\"", Code::InvalidRequest.text()))
+        || seen.body.contains("or it was not made with this key");
     if seen.requests.contains_key("bad_request") && !is_ours {
         let status = if in_full { seen.status.to_string() } else { "its status".into() };
         return format!("{late}{status}, in the upstream's words");
@@ -260,7 +307,9 @@ fn coverage(text: &mut String, cells: &[Cell]) {
             let class = cell.seen.attempts.keys().find_map(|counted| counted.strip_prefix(who));
             *counts.entry(class.unwrap_or_default()).or_default() += 1;
         }
-        let path = format!("`{}`", form.path.replace("MODEL", "{model}"));
+        let path = form.path.replace("MODEL", "{model}").replace(THING, "{id}");
+        let path =
+            if form.method == "POST" { format!("`{path}`") } else { format!("`{} {path}`", form.method) };
         let mut columns = vec![format!("{}, {}", form.dialect, form.name), path];
         columns.extend(
             classes.iter().map(|class| counts.get(class.as_str()).copied().unwrap_or_default().to_string()),

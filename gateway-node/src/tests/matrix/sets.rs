@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::forms::{FORMS, Form};
+use super::forms::{FORMS, Form, Way};
 use super::says::Speech;
 
 type Set = BTreeSet<usize>;
@@ -24,7 +24,8 @@ pub fn named(forms: &Set) -> String {
 /// The sets that have a name, the larger ones first.
 fn known() -> Vec<(String, Set)> {
     let of = |is_in: &dyn Fn(&Form) -> bool| -> Set {
-        let forms = FORMS.iter().enumerate().filter(|(_, form)| !form.is_held && is_in(form));
+        let is_usual = |form: &Form| !form.is_held && form.way == Way::Chain;
+        let forms = FORMS.iter().enumerate().filter(|(_, form)| is_usual(form) && is_in(form));
         forms.map(|(index, _)| index).collect()
     };
     let is_stream = |form: &Form| form.stream().is_some();
@@ -32,8 +33,17 @@ fn known() -> Vec<(String, Set)> {
     let is_events = |form: &Form| is_stream(form) && !form.is_array();
     let is_document = |form: &Form| !is_stream(form) && !form.is_sound();
     let held: Set = (0..FORMS.len()).filter(|form| FORMS[*form].is_held).collect();
-    let also = |set: Set| set.union(&held).copied().collect();
+    let also = |set: Set| -> Set { set.union(&held).copied().collect() };
+    let by_way = |is_in: &dyn Fn(&Form) -> bool| -> Set {
+        let forms = FORMS.iter().enumerate().filter(|(_, form)| form.way != Way::Chain && is_in(form));
+        forms.map(|(index, _)| index).collect()
+    };
+    let of_things = by_way(&|_| true);
     let mut sets = vec![
+        (
+            "all, also of things with an id".to_owned(),
+            also(of(&|_| true)).union(&of_things).copied().collect(),
+        ),
         ("all".to_owned(), also(of(&|_| true))),
         ("all but streams held to their end".into(), of(&|_| true)),
         ("all but sound".into(), also(of(&|form| !form.is_sound()))),
@@ -48,7 +58,14 @@ fn known() -> Vec<(String, Set)> {
         ("OpenAI's streams".into(), of(&|form| is_openai(form) && is_stream(form))),
         ("OpenAI's whole answers".into(), of(&|form| is_openai(form) && !is_stream(form))),
     ];
-    for form in &FORMS {
+    sets.extend([
+        ("all of things with an id".to_owned(), of_things),
+        ("all of things with an id but content".into(), by_way(&|form| !form.is_sound())),
+        ("what one channel alone may answer".into(), by_way(&|form| form.way.is_bound())),
+        ("calls by id".into(), by_way(&|form| form.way == Way::ById)),
+        ("calls by id but content".into(), by_way(&|form| form.way == Way::ById && !form.is_sound())),
+    ]);
+    for form in FORMS.iter().filter(|form| form.way == Way::Chain) {
         let dialect = form.dialect;
         let mut add = |name: String, set| {
             if !sets.iter().any(|(known, _)| *known == name) {

@@ -152,7 +152,7 @@ pub fn faults() -> Vec<Fault> {
             Some(Play::new(script, Ends::served(whole, "application/json")))
         }),
         body("E-17", "an HTML page under a 200", "text/html", E_17, F::Malformed, any),
-        body("E-18", "a 200 and not a byte", sse, "", F::Empty, any),
+        body("E-18", "a 200 and not a byte", sse, "", F::Empty, |form| !form.may_be_empty()),
         streams("E-19", "only comments, then a clean end", Phase::Held, |form, stream, _| {
             let pieces = if stream.style == Style::Array { ["[", "]\r\n"] } else { [": wait\n\n"; 2] };
             Some(Play::failing(form.says(&pieces.map(str::to_owned)), Failed::of(F::Empty)))

@@ -246,13 +246,16 @@ fn named() -> Vec<Row> {
             )
         },
         says(404, "unknown-model", Says::UnknownModel, "the model is not there"),
-        of(
-            404,
-            "deployment",
-            OPENAI,
-            r#"{"error":{"code":"DeploymentNotFound","message":"so it is"}}"#,
-            F::Misconfigured,
-            "no such deployment",
+        shaped(
+            of(
+                404,
+                "deployment",
+                OPENAI,
+                r#"{"error":{"code":"DeploymentNotFound","message":"so it is"}}"#,
+                F::Misconfigured,
+                "no such deployment",
+            ),
+            Words { code: Some("DeploymentNotFound"), ..words },
         ),
         Row {
             quirk: Quirk::SingleRequest,
@@ -362,7 +365,10 @@ impl Row {
                 let words = Words { number, ..Words::PLAIN };
                 ("application/json", words.document(speech), words)
             }
-            Body::Page => ("text/html", format!("<html><body>{}</body></html>", self.status), Words::PLAIN),
+            Body::Page => {
+                let nothing = Words { message: "", ..Words::PLAIN };
+                ("text/html", format!("<html><body>{}</body></html>", self.status), nothing)
+            }
             Body::Says(says) => {
                 let words = says.words(speech)?;
                 ("application/json", words.document(speech), words)
@@ -374,7 +380,11 @@ impl Row {
         let script = answers(self.status, media, &[self.headers, location].concat(), &body);
         let (class, quirk, hint) = (self.class, self.quirk, self.hint);
         let status = self.shown.unwrap_or(self.status);
-        Some(Play::failing(script, Failed { class, quirk, status, words, hint, takes: Duration::ZERO }))
+        // With an error of the dialect these say that nothing was begun.
+        let is_untaken = matches!(self.status, 401 | 402 | 403 | 404 | 429 | 503) && media != "text/html";
+        let refused = Some(self.status);
+        let failed = Failed { quirk, status, words, hint, is_untaken, refused, ..Failed::of(class) };
+        Some(Play::failing(script, failed))
     }
 }
 

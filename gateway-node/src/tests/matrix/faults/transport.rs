@@ -3,7 +3,7 @@
 use common::class::FailureClass as F;
 
 use super::super::super::support::{Act, Unreachable, ms, s};
-use super::super::forms::{Answer, Form};
+use super::super::forms::{Answer, Form, Way};
 use super::{Ends, Failed, Fault, Phase, Play, fault};
 
 /// What is no fault, as far as headers tell.
@@ -16,17 +16,26 @@ pub fn none() -> Vec<Fault> {
             Some(Play::new(script, Ends::Served { bytes, media, after: s(239), took: s(239) }))
         }),
         fault(Phase::None, "stale", "a pooled connection closed as it is used again", |form, who| {
+            if !uses_the_pool(form) {
+                return None;
+            }
             let scripts = vec![form.healthy(who), vec![Act::Close], form.healthy(who)];
             Some(Play { scripts, is_warm: true, calls: 2, ..Play::healthy(form, who) })
         }),
     ]
 }
 
+/// A submission goes over a connection of its own, so that none is ever found stale.
+fn uses_the_pool(form: &Form) -> bool {
+    form.way != Way::Submission
+}
+
 /// Faults of connections.
 pub fn faults() -> Vec<Fault> {
     let unreachable = |id, what, why, takes| {
         fault(Phase::Transport, id, what, move |_, _| {
-            let play = Play::failing(vec![], Failed::after(F::Connect, takes));
+            let failed = Failed { is_untaken: true, ..Failed::after(F::Connect, takes) };
+            let play = Play::failing(vec![], failed);
             Some(Play { unreachable: Some(why), calls: 0, ..play })
         })
     };
@@ -35,6 +44,9 @@ pub fn faults() -> Vec<Fault> {
     };
     let warm = |id, what, scripts: fn() -> Vec<Vec<Act>>, failed: fn() -> Failed| {
         fault(Phase::Transport, id, what, move |form: &Form, who| {
+            if !uses_the_pool(form) {
+                return None;
+            }
             let scripts: Vec<_> = [vec![form.healthy(who)], scripts()].concat();
             let calls = scripts.len() - 1;
             Some(Play { scripts, is_warm: true, calls, ..Play::failing(vec![], failed()) })

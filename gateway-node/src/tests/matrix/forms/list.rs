@@ -1,10 +1,12 @@
 //! Every form there is.
 
 use super::super::says::Speech;
-use super::{Answer, Form, Stream, Style};
+use super::{Answer, Form, Stream, Style, Way};
 
 pub const CHAT: Form = Form {
     dialect: "openai-chat",
+    way: Way::Chain,
+    method: "POST",
     name: "streamed",
     path: "/v1/chat/completions",
     upstream: "/v1/chat/completions",
@@ -94,6 +96,8 @@ pub const MESSAGES: Form = Form {
 
 pub const GEMINI: Form = Form {
     dialect: "gemini",
+    way: Way::Chain,
+    method: "POST",
     name: "streamed (server-sent events)",
     path: "/v1beta/models/MODEL:streamGenerateContent?alt=sse",
     upstream: "/v1beta/models/MODEL:streamGenerateContent?alt=sse",
@@ -150,10 +154,53 @@ const TRANSCRIBE: &str = "--B\r\ncontent-disposition: form-data; name=\"model\"\
 const TRANSCRIBE_STREAM: &str = "--B\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nMODEL\r\n--B\r\ncontent-disposition: form-data; name=\"stream\"\r\n\r\ntrue\r\n--B\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.mp3\"\r\n\r\nID3\r\n--B--\r\n";
 const EDIT: &str = "--B\r\ncontent-disposition: form-data; name=\"model\"\r\n\r\nMODEL\r\n--B\r\ncontent-disposition: form-data; name=\"prompt\"\r\n\r\na sluice\r\n--B\r\ncontent-disposition: form-data; name=\"image\"; filename=\"a.png\"\r\ncontent-type: image/png\r\n\r\nPNG\r\n--B--\r\n";
 
+const STORED: Answer = Answer::Whole(
+    "{\"id\":\"thing_1\",\"object\":\"response\",\"status\":\"completed\",\"error\":null,\"output\":[],\"by\":\"WHO\"}\n",
+);
+
+/// What is asked of a stored response.
+const RESPONSE_BY_ID: Form = Form {
+    way: Way::ById,
+    method: "GET",
+    name: "read by id",
+    path: "/v1/responses/thing_1",
+    upstream: "/v1/responses/thing_1",
+    ask: "",
+    answer: STORED,
+    ..RESPONSES
+};
+
+const VIDEO: Form = Form {
+    dialect: "openai-videos",
+    way: Way::Submission,
+    name: "submission",
+    path: "/v1/videos",
+    upstream: "/v1/videos",
+    ask: r#"{"model":"MODEL","prompt":"a sluice","seconds":"4"}"#,
+    answer: Answer::Whole(
+        "{\"id\":\"video_WHO\",\"object\":\"video\",\"status\":\"queued\",\"progress\":0}\n",
+    ),
+    ..CHAT
+};
+
+/// What is asked of a video.
+const VIDEO_BY_ID: Form = Form {
+    way: Way::ById,
+    method: "GET",
+    name: "read by id",
+    path: "/v1/videos/thing_1",
+    upstream: "/v1/videos/thing_1",
+    ask: "",
+    answer: Answer::Whole(
+        "{\"id\":\"thing_1\",\"object\":\"video\",\"status\":\"completed\",\"by\":\"WHO\"}\n",
+    ),
+    ..VIDEO
+};
+
 const HELD: &str = "streamed, held to its end";
 
 /// Every form, dialect by dialect; those that are held to their end behind the others.
-pub const FORMS: [Form; 28] = [
+pub const FORMS: [Form; 36] = [
     CHAT,
     Form {
         name: "whole",
@@ -302,6 +349,34 @@ pub const FORMS: [Form; 28] = [
         answer: Answer::Whole("{\"id\":\"WHO\",\"results\":[{\"index\":1,\"relevance_score\":0.9}]}\n"),
         ..CHAT
     },
+    Form {
+        way: Way::GoesOn,
+        name: "whole, going on from a response",
+        ask: r#"{"model":"MODEL","input":"hi","previous_response_id":"thing_1"}"#,
+        answer: Answer::Whole(
+            "{\"id\":\"WHO\",\"object\":\"response\",\"status\":\"completed\",\"error\":null,\"output\":[{\"type\":\"message\"}]}\n",
+        ),
+        ..RESPONSES
+    },
+    RESPONSE_BY_ID,
+    Form {
+        method: "POST",
+        name: "canceled by id",
+        path: "/v1/responses/thing_1/cancel",
+        upstream: "/v1/responses/thing_1/cancel",
+        ..RESPONSE_BY_ID
+    },
+    Form { method: "DELETE", name: "deleted by id", ..RESPONSE_BY_ID },
+    VIDEO,
+    VIDEO_BY_ID,
+    Form {
+        name: "downloaded by id",
+        path: "/v1/videos/thing_1/content",
+        upstream: "/v1/videos/thing_1/content",
+        answer: Answer::Sound("ftypmp42 the film of WHO"),
+        ..VIDEO_BY_ID
+    },
+    Form { method: "DELETE", name: "deleted by id", ..VIDEO_BY_ID },
     Form { name: HELD, is_held: true, ..CHAT },
     Form { name: HELD, is_held: true, ..RESPONSES },
     Form { name: HELD, is_held: true, ..MESSAGES },
