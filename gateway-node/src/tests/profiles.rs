@@ -8,6 +8,7 @@ use http::Request;
 use tokio::time::Instant;
 
 use super::support::*;
+use crate::bindings::Name;
 use crate::table::build::build;
 
 const SECRET: &str = "sk-upstream-7f3a/b";
@@ -62,12 +63,17 @@ fn asked(node: &Node, starts: &[&str]) -> (String, Vec<String>) {
 const CREDENTIAL_HEADERS: [&str; 4] = ["authorization:", "api-key:", "x-api-key:", "x-goog-api-key:"];
 
 /// Dialect, the caller's path, and where it lies behind the `base_url` as its vendor has it.
-const OPERATIONS: [(&str, &str, &str); 13] = [
+const OPERATIONS: [(&str, &str, &str); 18] = [
     ("openai-chat", "/v1/chat/completions", "/chat/completions"),
     ("openai-completions", "/v1/completions", "/completions"),
     ("openai-responses", "/v1/responses", "/responses"),
     ("openai-embeddings", "/v1/embeddings", "/embeddings"),
     ("openai-images", "/v1/images/generations", "/images/generations"),
+    ("openai-images", "/v1/images/edits", "/images/edits"),
+    ("openai-audio", "/v1/audio/speech", "/audio/speech"),
+    ("openai-audio", "/v1/audio/transcriptions", "/audio/transcriptions"),
+    ("openai-audio", "/v1/audio/translations", "/audio/translations"),
+    ("openai-videos", "/v1/videos", "/videos"),
     ("openai-moderations", "/v1/moderations", "/moderations"),
     ("rerank", "/v1/rerank", "/rerank"),
     ("anthropic-messages", "/v1/messages", "/messages"),
@@ -81,6 +87,22 @@ const OPERATIONS: [(&str, &str, &str); 13] = [
     ("gemini", "/v1beta/models/m:embedContent", "/models/up-m:embedcontent"),
     ("gemini", "/v1beta/models/m:countTokens", "/models/up-m:counttokens"),
 ];
+
+/// The same of what has an id.
+const BY_ID: [(&str, &str, &str); 4] = [
+    ("openai-responses", "/v1/responses/x_1", "/responses/x_1"),
+    ("openai-responses", "/v1/responses/x_1/input_items", "/responses/x_1/input_items"),
+    ("openai-videos", "/v1/videos/x_1", "/videos/x_1"),
+    ("openai-videos", "/v1/videos/x_1/content", "/videos/x_1/content"),
+];
+
+/// A request with a body that the operation takes: some take forms.
+fn ask(path: &str) -> Request<http_body_util::Full<bytes::Bytes>> {
+    if ["edits", "transcriptions", "translations"].iter().any(|end| path.ends_with(end)) {
+        return post_form(path, &[field("model", "m"), CLOSED.to_owned()].concat());
+    }
+    post_json(path, r#"{"model":"m","input":"x"}"#)
+}
 
 /// Where the operation of a dialect is to be found with a profile, and how the credential is shown there.
 fn expected(profile: &Profile, dialect: &str, own: &str) -> (String, String) {
@@ -110,9 +132,12 @@ async fn every_profile_asks_where_its_vendor_listens_and_shows_the_credential_as
     let (_dir, credential) = credential();
     for profile in PROFILES {
         let name = profile.name;
-        let own = ["openai-chat", "openai-responses", "openai-embeddings", "rerank", "anthropic-messages"];
+        let mut all: Vec<&str> = OPERATIONS.iter().map(|(dialect, ..)| *dialect).collect();
+        all.dedup();
+        // One address has those or these.
+        all.retain(|dialect| *dialect != "gemini");
         let speaks: Vec<&str> = match profile.speaks {
-            [] => own.to_vec(),
+            [] => all,
             speaks => speaks.iter().map(|dialect| dialect.as_str()).collect(),
         };
         let (_, path) = profile.base_url.split_once("://").unwrap();
@@ -124,11 +149,27 @@ async fn every_profile_asks_where_its_vendor_listens_and_shows_the_credential_as
         node.up("a").does([failing(400)]);
         for (dialect, path, own) in OPERATIONS.iter().filter(|(dialect, ..)| speaks.contains(dialect)) {
             let before = node.up("a").called();
-            node.send(post_json(path, r#"{"model":"m","input":"x"}"#)).await;
+            node.send(ask(path)).await;
             assert_eq!(node.up("a").called(), before + 1, "{name} {path}");
             let (line, shown) = asked(&node, &CREDENTIAL_HEADERS);
             let (expected_line, expected_header) = expected(profile, dialect, own);
             assert_eq!((line, shown), (expected_line, vec![expected_header]), "{name} {dialect}");
+        }
+        for (dialect, path, own) in BY_ID.iter().filter(|(dialect, ..)| speaks.contains(dialect)) {
+            let thing = Name { dialect: dialect.parse().unwrap(), id: "x_1".into(), key: "k".into() };
+            node.gateway.bindings.bind(thing, "a".into(), "m".into());
+            let mut request = post_json(path, "");
+            *request.method_mut() = http::Method::GET;
+            let before = node.up("a").called();
+            node.send(request).await;
+            assert_eq!(node.up("a").called(), before + 1, "{name} {path}");
+            let (line, shown) = asked(&node, &CREDENTIAL_HEADERS);
+            let (expected_line, expected_header) = expected(profile, dialect, own);
+            assert_eq!(
+                (line, shown),
+                (format!("get {expected_line}"), vec![expected_header]),
+                "{name} {path}"
+            );
         }
     }
 }

@@ -166,6 +166,92 @@ impl Speaks {
     pub fn whole_of(&self, who: &str) -> String {
         self.whole.replace("Hi", who)
     }
+
+    /// An error as its upstreams say it in a body.
+    pub fn says(&self, status: u16, kind: &str, message: &str) -> String {
+        match self.dialect {
+            "gemini" => {
+                format!(r#"{{"error":{{"code":{status},"message":"{message}","status":"{kind}"}}}}"#)
+            }
+            "anthropic-messages" => {
+                format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#)
+            }
+            _ => {
+                format!(r#"{{"error":{{"message":"{message}","type":"{kind}","param":null,"code":null}}}}"#)
+            }
+        }
+    }
+
+    /// The same in an event.
+    pub fn frame(&self, error: &str) -> String {
+        match self.dialect {
+            "gemini" => format!("data: {error}\r\n\r\n"),
+            "anthropic-messages" => format!("event: error\ndata: {error}\n\n"),
+            "openai-responses" => {
+                format!(
+                    "event: error\ndata: {}\n\n",
+                    error.replacen('{', r#"{"type":"error","sequence_number":1,"#, 1)
+                )
+            }
+            _ => format!("data: {error}\n\n"),
+        }
+    }
+
+    /// Every event of which nothing follows, as its upstreams send them in front of an answer.
+    pub fn proves_nothing(&self) -> Vec<String> {
+        let data = |data: &str| format!("data: {data}\n\n");
+        let named =
+            |name: &str, more: &str| format!("event: {name}\ndata: {{\"type\":\"{name}\",{more}}}\n\n");
+        let filtered = data(
+            r#"{"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[{"prompt_index":0,"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}"#,
+        );
+        let own = match self.dialect {
+            "openai-chat" => vec![
+                filtered,
+                data(
+                    r#"{"choices":[{"content_filter_results":{},"delta":{"content":"","refusal":null,"role":"assistant"},"finish_reason":null,"index":0,"logprobs":null}],"id":"c"}"#,
+                ),
+                data(r#"{"choices":[{"index":0,"delta":{},"finish_reason":null}]}"#),
+                data(r#"{"choices":[],"usage":null}"#),
+                data(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}],"prompt_progress":{"total":9}}"#),
+            ],
+            "openai-completions" => vec![
+                filtered,
+                data(r#"{"choices":[{"index":0,"text":"","finish_reason":null,"content_filter_results":{}}],"id":"c"}"#),
+                data(r#"{"choices":[],"usage":null}"#),
+            ],
+            "openai-responses" => {
+                let response = r#""response":{"id":"r","status":"in_progress","error":null,"output":[]}"#;
+                vec![
+                    named("response.created", response),
+                    named("response.queued", response),
+                    named("response.in_progress", response),
+                    named("response.output_item.added", r#""output_index":0,"item":{"id":"i","type":"reasoning","summary":[]}"#),
+                    named("response.reasoning_summary_part.added", r#""part":{"type":"summary_text","text":""}"#),
+                    named("response.output_item.added", r#""output_index":1,"item":{"id":"i","type":"message","role":"assistant","content":[]}"#),
+                    named("response.content_part.added", r#""part":{"type":"output_text","text":"","annotations":[]}"#),
+                ]
+            }
+            "anthropic-messages" => vec![
+                self.preamble.to_owned(),
+                named("content_block_start", r#""index":0,"content_block":{"type":"thinking","thinking":""}"#),
+                named("content_block_delta", r#""index":0,"delta":{"type":"thinking_delta","thinking":""}"#),
+                named("content_block_stop", r#""index":0"#),
+                named("content_block_start", r#""index":1,"content_block":{"type":"text","text":""}"#),
+                named("content_block_delta", r#""index":1,"delta":{"type":"text_delta","text":""}"#),
+            ],
+            "gemini" => [
+                r#"{"usageMetadata":{"promptTokenCount":3}}"#,
+                r#"{"candidates":[{"index":0,"groundingMetadata":{}}],"usageMetadata":{"promptTokenCount":3}}"#,
+                r#"{"candidates":[{"content":{"role":"model"},"index":0}]}"#,
+                r#"{"candidates":[{"content":{"parts":[{"text":""}],"role":"model"}}]}"#,
+            ]
+            .map(|chunk| format!("data: {chunk}\r\n\r\n"))
+            .into(),
+            other => panic!("{other}"),
+        };
+        [vec![": wait\n\n".to_owned()], own].concat()
+    }
 }
 
 /// An upstream that sends these frames, one a chunk, and ends as it should.
