@@ -135,6 +135,12 @@ impl Stage {
         self.run_as(scenario, "m", &self.fleet.key).await
     }
 
+    /// Runs operations, and gives each name with what it came to.
+    pub async fn run_each(&self, names: &[&str]) -> anyhow::Result<Vec<(String, serde_json::Value)>> {
+        let results = self.run(&names.join(",")).await?;
+        Ok(names.iter().map(|name| ((*name).to_owned(), results[name].clone())).collect())
+    }
+
     /// Runs a scenario. Of those that are lists of operations it may be several, and the results have their names.
     pub async fn run_as(&self, scenario: &str, model: &str, key: &str) -> anyhow::Result<serde_json::Value> {
         let results = run_cases(self.language, self.api, &self.fleet, scenario, model, key).await?;

@@ -7,20 +7,6 @@ use harness::provider::{Call, Provider, Script};
 
 use crate::application::{Api, Language, Stage};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     a_deployment_answers_as_openai_does => healthy;
     br_002_an_error_behind_azures_preamble_is_not_noticed => |l| unnoticed(l, Script::ErrorAfterRole);

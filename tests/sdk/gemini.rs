@@ -7,20 +7,6 @@ use serde_json::json;
 
 use crate::application::{Api, Language, Stage};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     healthy_content_is_read_whole_and_streamed => healthy;
     counts_embeddings_and_models_are_read => others;

@@ -3,24 +3,6 @@
 //! Each test drives one SDK and, beside it, a raw caller that looks at the bytes. The upstreams are simulated ones of
 //! ours, but for `mock` and `inference`.
 
-mod application;
-mod azure;
-mod foreign;
-mod gemini;
-// Its server comes as a wheel for this platform alone.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod inference;
-mod matrix;
-mod media;
-mod messages;
-mod mock;
-mod operations;
-mod things;
-mod usage;
-
-use application::{Language, Stage};
-use harness::provider::Script;
-
 /// The same test for each SDK.
 macro_rules! for_each_sdk {
     ($($(#[$doc:meta])* $name:ident => $scenario:expr;)+) => {
@@ -38,6 +20,24 @@ macro_rules! for_each_sdk {
         }
     };
 }
+
+mod application;
+mod azure;
+mod foreign;
+mod gemini;
+// Its server comes as a wheel for this platform alone.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod inference;
+mod matrix;
+mod media;
+mod messages;
+mod mock;
+mod operations;
+mod things;
+mod usage;
+
+use application::{Language, Stage};
+use harness::provider::Script;
 
 for_each_sdk! {
     healthy_answers_are_read_whole_and_streamed => healthy;

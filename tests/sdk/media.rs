@@ -6,20 +6,6 @@ use serde_json::Value;
 
 use crate::application::{Api, Language, Stage};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     healthy_answers_are_read_and_sound_is_the_same_byte_for_byte => healthy;
     a_refusing_first_channel_is_not_noticed => |l| unnoticed(l, Script::Refuse);
@@ -43,12 +29,6 @@ async fn stage(language: Language) -> anyhow::Result<Stage> {
     Stage::of(language, Api::Media).await
 }
 
-/// Runs the operations, and gives each name with what it came to.
-async fn run(stage: &Stage, names: &[&str]) -> anyhow::Result<Vec<(String, Value)>> {
-    let results = stage.run(&names.join(",")).await?;
-    Ok(names.iter().map(|name| ((*name).to_owned(), results[name].clone())).collect())
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -56,7 +36,7 @@ fn hex(bytes: &[u8]) -> String {
 /// Every operation comes to a good answer of this provider, which is asked once for each.
 async fn all_answered_by(stage: &Stage, provider: usize, names: &[&str]) -> anyhow::Result<()> {
     let before = stage.providers[provider].call_count();
-    let results = run(stage, names).await?;
+    let results = stage.run_each(names).await?;
     let provider = &stage.providers[provider];
     let calls = provider.calls().split_off(before);
     assert_eq!(calls.len(), names.len(), "an SDK retried: {results:?}");
@@ -95,7 +75,7 @@ async fn unnoticed(language: Language, script: Script) -> anyhow::Result<()> {
 async fn raises(language: Language, script: Script) -> anyhow::Result<()> {
     let stage = stage(language).await?;
     stage.providers[0].set(script.clone()).await;
-    for (name, result) in run(&stage, &STREAMED).await? {
+    for (name, result) in stage.run_each(&STREAMED).await? {
         assert!(!result["error"].is_null(), "{name}: the SDK took a broken answer for a good one: {result}");
         assert!(result["error"].to_string().contains("upstream_stream_error"), "{name}: {result}");
         match name.as_str() {
@@ -128,7 +108,7 @@ async fn words(language: Language) -> anyhow::Result<()> {
 async fn uploads(language: Language) -> anyhow::Result<()> {
     let stage = Stage::waiting(language, Api::Media, "60s").await?;
     stage.providers[0].set(Script::Status(503)).await;
-    let results = run(&stage, &["upload", "upload_too_large"]).await?;
+    let results = stage.run_each(&["upload", "upload_too_large"]).await?;
     let [(_, good), (_, large)] = &results[..] else { anyhow::bail!("{results:?}") };
     assert!(good["error"].is_null(), "{good}");
     for provider in &stage.providers[..2] {

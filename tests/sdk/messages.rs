@@ -6,20 +6,6 @@ use harness::provider::Script;
 
 use crate::application::{Api, Language, Stage};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     healthy_messages_are_read_whole_streamed_and_by_the_helper => healthy;
     a_tool_call_is_read_from_the_stream => tools;

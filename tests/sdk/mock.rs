@@ -12,20 +12,6 @@ use crate::application::{Api, Language, run_cases};
 use crate::foreign::Foreign;
 use crate::matrix::{CHAT, GEMINI, Gives, MESSAGES, OPERATIONS, Operation};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     a_mock_of_somebody_else_is_read_in_chat_completions => |l| drive(l, &MOCKED_CHAT);
     a_mock_of_somebody_else_is_read_in_responses => |l| drive(l, &MOCKED_RESPONSES);

@@ -7,20 +7,6 @@ use serde_json::{Value, json};
 
 use crate::application::{Api, Language, Stage};
 
-/// The same test for each SDK.
-macro_rules! for_each_sdk {
-    ($($name:ident => $scenario:expr;)+) => {
-        mod python {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Python).await })+
-        }
-        mod node {
-            use super::*;
-            $(#[tokio::test] async fn $name() -> anyhow::Result<()> { ($scenario)(Language::Node).await })+
-        }
-    };
-}
-
 for_each_sdk! {
     a_stored_response_is_read_resumed_followed_cancelled_and_deleted => responses;
     a_video_is_submitted_polled_downloaded_remixed_and_deleted => videos;
