@@ -13,6 +13,8 @@ use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::{BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODES_KEPT, REVISIONS_KEPT};
 
+use crate::leader::RENEW_EVERY;
+
 /// Changes of other control planes are seen this soon.
 const HEAD_EVERY: Duration = Duration::from_secs(2);
 /// What is known of nodes is written this often.
@@ -25,13 +27,14 @@ const HOUR_MS: u64 = 60 * MINUTE_MS;
 #[derive(Debug, Clone, Copy)]
 enum Job {
     Head,
+    Leader,
     Nodes,
     Rollup,
 }
 
 /// Starts all jobs.
 pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
-    for job in [Job::Head, Job::Nodes, Job::Rollup] {
+    for job in [Job::Head, Job::Leader, Job::Nodes, Job::Rollup] {
         let plane = plane.clone();
         tasks.spawn(job.name(), |stop| async move {
             let mut ticks = interval(job.period());
@@ -51,6 +54,7 @@ impl Job {
     fn name(self) -> &'static str {
         match self {
             Job::Head => "head",
+            Job::Leader => "leader",
             Job::Nodes => "nodes",
             Job::Rollup => "rollup",
         }
@@ -59,6 +63,7 @@ impl Job {
     fn period(self) -> Duration {
         match self {
             Job::Head => HEAD_EVERY,
+            Job::Leader => RENEW_EVERY,
             Job::Nodes => NODES_EVERY,
             Job::Rollup => ROLLUP_EVERY,
         }
@@ -69,6 +74,7 @@ impl Job {
         let name = self.name();
         let done = match self {
             Job::Head => plane.head.refresh(&plane.store).await,
+            Job::Leader => plane.leader.claim(&plane.store, &plane.metrics).await,
             Job::Nodes => keep_nodes(plane).await,
             Job::Rollup => roll_up(plane).await,
         };
@@ -105,23 +111,25 @@ pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
     Ok(kept?)
 }
 
+/// Puts old counters together and removes what nobody needs any more: of the store, whoever leads; of the memory, each.
 async fn roll_up(plane: &Plane) -> Result<(), Error> {
     let before = |age: Duration| plane.clock.now_ms().saturating_sub(age.as_millis() as u64);
-    plane.store.roll_up(before(BY_MINUTE_AFTER), MINUTE_MS).await?;
-    plane.store.roll_up(before(BY_HOUR_AFTER), HOUR_MS).await?;
-    plane.store.forget(before(COUNTERS_KEPT)).await?;
-    plane.store.forget_boots(before(BOOTS_KEPT)).await?;
-    plane.store.forget_bindings(before(BINDING_AGE_MAX)).await?;
-    plane.store.forget_nodes(before(NODES_KEPT)).await?;
     plane.nodes.forget(before(NODES_KEPT));
-    prune_revisions(plane).await
+    let Some(leader) = plane.leader.epoch() else { return Ok(()) };
+    plane.store.roll_up(leader, before(BY_MINUTE_AFTER), MINUTE_MS).await?;
+    plane.store.roll_up(leader, before(BY_HOUR_AFTER), HOUR_MS).await?;
+    plane.store.forget(leader, before(COUNTERS_KEPT)).await?;
+    plane.store.forget_boots(leader, before(BOOTS_KEPT)).await?;
+    plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;
+    plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;
+    prune_revisions(plane, leader).await
 }
 
-async fn prune_revisions(plane: &Plane) -> Result<(), Error> {
+async fn prune_revisions(plane: &Plane, leader: u64) -> Result<(), Error> {
     // What nodes run by now is what the store says of them.
     keep_nodes(plane).await?;
     let newest = plane.store.heads().await?.revision;
-    let pruned = plane.store.prune_revisions((newest + 1).saturating_sub(REVISIONS_KEPT)).await?;
+    let pruned = plane.store.prune_revisions(leader, (newest + 1).saturating_sub(REVISIONS_KEPT)).await?;
     if pruned > 0 {
         tracing::info!("{pruned} old catalog revisions removed");
     }
@@ -140,6 +148,7 @@ mod tests {
         let plane = &fixture.plane;
         fixture.count(1, 0, &[("a", "ok", 1)], &[("served", 1)]).await;
         drop(plane.nodes.connect("gone", Facts::default()));
+        plane.leader.claim(&plane.store, &plane.metrics).await.unwrap();
         let _there = plane.nodes.connect("there", Facts::default());
         keep_nodes(plane).await.unwrap();
         let known = async |at: Duration| {

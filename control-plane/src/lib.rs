@@ -17,6 +17,7 @@ mod grpc;
 mod http;
 mod jobs;
 mod keys;
+mod leader;
 mod listener;
 mod metrics;
 mod nodes;

@@ -111,6 +111,7 @@ struct JobLabel {
 pub struct Metrics {
     registry: Arc<Registry>,
     revision: Gauge,
+    leader: Gauge,
     nodes_connected: Gauge,
     nodes_known: Gauge,
     streams_refused: Counter,
@@ -140,6 +141,7 @@ impl Metrics {
         let mut metrics = Metrics {
             registry: Arc::default(),
             revision: Gauge::default(),
+            leader: Gauge::default(),
             nodes_connected: Gauge::default(),
             nodes_known: Gauge::default(),
             streams_refused: Counter::default(),
@@ -157,6 +159,11 @@ impl Metrics {
         };
         let m = &metrics;
         registry.register("sluice_revision", "Current catalog revision", m.revision.clone());
+        registry.register(
+            "sluice_leader",
+            "1 while this process does the periodic work of all",
+            m.leader.clone(),
+        );
         registry.register(
             "sluice_nodes_connected",
             "Nodes with an open stream here",
@@ -209,6 +216,11 @@ impl Metrics {
         );
         metrics.registry = Arc::new(registry);
         metrics
+    }
+
+    /// Shows whether this process leads.
+    pub fn leader(&self, leads: bool) {
+        self.leader.set(leads.into());
     }
 
     /// A node's stream ended.

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::access::Caller;
 use crate::audit;
 use crate::error::Error;
+use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::revision::head::{Head, Wanted};
@@ -25,6 +26,8 @@ pub struct Plane {
     pub nodes: Arc<Nodes>,
     /// Counters and gauges of this process.
     pub metrics: Metrics,
+    /// Whether this process does the periodic work of all.
+    pub leader: Leader,
     /// Wall time.
     pub clock: Clock,
     /// Streams to nodes and watchers run as these tasks, and end with them at shutdown.

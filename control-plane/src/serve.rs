@@ -23,6 +23,7 @@ use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
 use crate::grpc::auth::admin::Guard;
 use crate::http::Ready;
+use crate::leader::Leader;
 use crate::listener::{Door, Listener, Protocol};
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
@@ -229,6 +230,7 @@ impl Running {
             head,
             nodes,
             metrics: Metrics::new(),
+            leader: Leader::new(),
             clock,
             streams: Tasks::new(),
             counted: watch::Sender::new(0),
@@ -246,6 +248,9 @@ impl Running {
         let closing = async {
             if let Err(error) = jobs::keep_nodes(plane).await {
                 tracing::warn!(%error, "what is known of nodes was not written down");
+            }
+            if let Err(error) = plane.leader.resign(&plane.store).await {
+                tracing::info!(%error, "the lease of the leader was not given back and runs out");
             }
             plane.store.close().await;
         };

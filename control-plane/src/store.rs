@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_bindings.sql"),
     include_str!("../migrations/0004_idempotency.sql"),
     include_str!("../migrations/0007_access.sql"),
+    include_str!("../migrations/0009_leader.sql"),
 ];
 
 /// Counters are kept by ten seconds first.
@@ -63,6 +64,9 @@ pub enum StoreError {
         /// The version that was found.
         version: String,
     },
+    /// Another control plane leads by now; nothing was written.
+    #[error("another control plane does this by now")]
+    Fenced,
     /// Neither a SQLite nor a PostgreSQL URL.
     #[error("--database-url must begin with postgres:// or postgresql://")]
     UnknownUrl,
@@ -77,7 +81,10 @@ impl StoreError {
             StoreError::Database(sqlx::Error::Database(error)) => {
                 matches!(error.code().as_deref(), Some("57P01" | "57P02" | "57P03" | "53300"))
             }
-            StoreError::Database(_) | StoreError::SqliteTooOld { .. } | StoreError::UnknownUrl => false,
+            StoreError::Database(_)
+            | StoreError::SqliteTooOld { .. }
+            | StoreError::Fenced
+            | StoreError::UnknownUrl => false,
         }
     }
 }
@@ -125,6 +132,14 @@ macro_rules! call {
 async fn soon<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
     let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
     Ok(answer.map_err(|_elapsed| StoreError::Silent)??)
+}
+
+/// What a write under an epoch of the leader came to.
+fn fenced<T>(written: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+    written.map_err(|error| match error {
+        sqlx::Error::RowNotFound => StoreError::Fenced,
+        error => error.into(),
+    })
 }
 
 impl Store {
@@ -198,9 +213,9 @@ impl Store {
         Ok(call!(self.read, revisions::by_key(key)))
     }
 
-    /// Removes the revisions below `number` that no node runs. Returns how many there were.
-    pub async fn prune_revisions(&self, number: u64) -> Result<u64, StoreError> {
-        Ok(call!(self.write, revisions::prune(number)))
+    /// Removes the revisions below `number` that no node runs, as the leader of this epoch. Returns how many there were.
+    pub async fn prune_revisions(&self, leader: u64, number: u64) -> Result<u64, StoreError> {
+        fenced(work!(self.write, revisions::prune(leader, number)))
     }
 
     /// Revisions below `before`, newest first.
@@ -270,24 +285,35 @@ impl Store {
         Ok(call!(self.read, windows::counted(since_ms, step_ms, model)))
     }
 
-    /// Puts counters older than `before_ms` together into buckets of `bucket_ms`.
-    pub async fn roll_up(&self, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
-        Ok(work!(self.write, windows::roll_up(before_ms, bucket_ms))?)
+    /// Takes or renews the lease of the leader. Returns its epoch; none when another one holds it.
+    pub async fn claim_leader(&self, holder: &str, lease: Duration) -> Result<Option<u64>, StoreError> {
+        Ok(call!(self.write, leader::claim(holder, lease.as_millis() as u64)))
     }
 
-    /// Removes counters older than `before_ms`.
-    pub async fn forget(&self, before_ms: u64) -> Result<(), StoreError> {
-        Ok(work!(self.write, windows::forget(before_ms))?)
+    /// Gives the lease back.
+    pub async fn resign_leader(&self, holder: &str, epoch: u64) -> Result<(), StoreError> {
+        call!(self.write, leader::resign(holder, epoch));
+        Ok(())
     }
 
-    /// Removes boots whose newest window ended before `before_ms`.
-    pub async fn forget_boots(&self, before_ms: u64) -> Result<(), StoreError> {
-        Ok(work!(self.write, windows::forget_boots(before_ms))?)
+    /// Puts counters older than `before_ms` together into buckets of `bucket_ms`, as the leader of this epoch.
+    pub async fn roll_up(&self, leader: u64, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, windows::roll_up(leader, before_ms, bucket_ms)))
     }
 
-    /// Removes nodes that were last heard of before `before_ms`.
-    pub async fn forget_nodes(&self, before_ms: u64) -> Result<(), StoreError> {
-        Ok(work!(self.write, nodes::forget(before_ms))?)
+    /// Removes counters older than `before_ms`, as the leader of this epoch.
+    pub async fn forget(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, windows::forget(leader, before_ms)))
+    }
+
+    /// Removes boots whose newest window ended before `before_ms`, likewise.
+    pub async fn forget_boots(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, windows::forget_boots(leader, before_ms)))
+    }
+
+    /// Removes nodes that were last heard of before `before_ms`, likewise.
+    pub async fn forget_nodes(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, nodes::forget(leader, before_ms)))
     }
 
     /// Keeps which channel made what, all of it or none. Each name stands once; an older making of a name changes
@@ -307,9 +333,9 @@ impl Store {
         Ok(call!(self.read, bindings::find(dialect, id, key_id)))
     }
 
-    /// Removes bindings of what was made before `before_ms`.
-    pub async fn forget_bindings(&self, before_ms: u64) -> Result<(), StoreError> {
-        Ok(work!(self.write, bindings::forget(before_ms))?)
+    /// Removes bindings of what was made before `before_ms`, likewise.
+    pub async fn forget_bindings(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, bindings::forget(leader, before_ms)))
     }
 
     /// Prepares every statement, to see that the database in use takes them all.

@@ -8,6 +8,7 @@ use common::window::Counts;
 use tokio::sync::watch;
 
 use crate::access::Caller;
+use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
 use crate::plane::Plane;
@@ -52,6 +53,7 @@ impl Fixture {
             head: Head::unread(clock.clone()),
             nodes: Nodes::new(clock.clone()),
             metrics: Metrics::new(),
+            leader: Leader::new(),
             clock,
             streams: Tasks::new(),
             counted: watch::Sender::new(0),

@@ -2,6 +2,7 @@
 
 use sqlx::{Pool, QueryBuilder};
 
+use super::leader::fence;
 use super::{BEGIN, Db, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::Binding;
@@ -56,6 +57,9 @@ pub async fn find(
 }
 
 /// Removes what was made before `before_ms`.
-pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(FORGET).bind(to_db(before_ms)).execute(pool).await.map(drop)
+pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
+    sqlx::query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    tx.commit().await
 }

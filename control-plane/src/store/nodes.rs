@@ -2,6 +2,7 @@
 
 use sqlx::Pool;
 
+use super::leader::fence;
 use super::{BEGIN, Db, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::Node;
@@ -44,8 +45,11 @@ pub async fn upsert(pool: &Pool<Db>, nodes: &[Node]) -> Result<(), sqlx::Error> 
 }
 
 /// Removes nodes that were last heard of before `before_ms`.
-pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(FORGET).bind(to_db(before_ms)).execute(pool).await.map(drop)
+pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
+    sqlx::query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    tx.commit().await
 }
 
 pub async fn list(pool: &Pool<Db>) -> Result<Vec<Node>, sqlx::Error> {

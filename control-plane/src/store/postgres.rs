@@ -25,6 +25,9 @@ pub const LOCK_MIGRATIONS: &str = "select 1 from pg_advisory_xact_lock(542683716
 /// Nothing is counted between the reading and the removing of a rollup.
 pub const LOCK_COUNTS: &str = "lock table attempt_count, request_count in share row exclusive mode";
 
+/// The database's clock.
+pub const NOW_MS: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+
 const CONNECTIONS: u32 = 10;
 
 /// Connects to the database that the URL names.

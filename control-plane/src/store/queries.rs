@@ -4,13 +4,14 @@
 pub mod audit;
 pub mod bindings;
 pub mod keys;
+pub mod leader;
 pub mod migrate;
 pub mod nodes;
 pub mod plane;
 pub mod revisions;
 pub mod windows;
 
-use super::{BEGIN, Db, LOCK_COUNTS, LOCK_MIGRATIONS};
+use super::{BEGIN, Db, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
 
 /// Names the statements of a file and lists them.
 macro_rules! statements {
@@ -22,17 +23,18 @@ macro_rules! statements {
 }
 use statements;
 
-/// Every statement of every file, and the two that are told apart by database.
+/// Every statement of every file, and those that are told apart by database.
 pub fn all() -> impl Iterator<Item = &'static str> {
     let files = [
         audit::ALL,
         bindings::ALL,
         keys::ALL,
+        leader::ALL,
         migrate::ALL,
         nodes::ALL,
         plane::ALL,
         revisions::ALL,
         windows::ALL,
     ];
-    files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS])
+    files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS])
 }

@@ -2,6 +2,7 @@
 
 use sqlx::Pool;
 
+use super::leader::fence;
 use super::{BEGIN, Db, audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::Entry;
@@ -81,8 +82,12 @@ pub async fn by_key(pool: &Pool<Db>, key: &str) -> Result<Option<Revision>, sqlx
 }
 
 /// Removes the revisions below `number` that no node runs. Returns how many there were.
-pub async fn prune(pool: &Pool<Db>, number: u64) -> Result<u64, sqlx::Error> {
-    Ok(sqlx::query(PRUNE).bind(to_db(number)).execute(pool).await?.rows_affected())
+pub async fn prune(pool: &Pool<Db>, leader: u64, number: u64) -> Result<u64, sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
+    let pruned = sqlx::query(PRUNE).bind(to_db(number)).execute(&mut *tx).await?.rows_affected();
+    tx.commit().await?;
+    Ok(pruned)
 }
 
 /// Newest first, below `before`.

@@ -25,6 +25,9 @@ pub const LOCK_MIGRATIONS: &str = "select 1";
 /// As above.
 pub const LOCK_COUNTS: &str = "select 1";
 
+/// The database's clock.
+pub const NOW_MS: &str = "select cast(unixepoch('subsec') * 1000 as integer)";
+
 /// The first version without the fault that corrupts a database when two connections meet at a checkpoint.
 const VERSION_MIN: (u32, u32, u32) = (3, 51, 3);
 

@@ -3,6 +3,7 @@
 use common::window::Totals;
 use sqlx::{Pool, QueryBuilder, Transaction};
 
+use super::leader::fence;
 use super::{BEGIN, Db, LOCK_COUNTS, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::{AttemptRow, Claim, Claimed, Counted, RequestRow};
@@ -180,10 +181,16 @@ pub async fn counted(
 }
 
 /// Puts counters older than `before_ms` together into buckets of `bucket_ms`. A second run changes nothing.
-pub async fn roll_up(pool: &Pool<Db>, before_ms: u64, bucket_ms: u64) -> Result<(), sqlx::Error> {
+pub async fn roll_up(
+    pool: &Pool<Db>,
+    leader: u64,
+    before_ms: u64,
+    bucket_ms: u64,
+) -> Result<(), sqlx::Error> {
     // The bucket of the border itself is left whole.
     let before = to_db(before_ms / bucket_ms * bucket_ms);
     let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
     sqlx::query(LOCK_COUNTS).execute(&mut *tx).await?;
     for sql in [ROLL_ATTEMPTS, DROP_ROLLED_ATTEMPTS, ROLL_REQUESTS, DROP_ROLLED_REQUESTS] {
         sqlx::query(sql).bind(before).bind(to_db(bucket_ms)).execute(&mut *tx).await?;
@@ -192,8 +199,9 @@ pub async fn roll_up(pool: &Pool<Db>, before_ms: u64, bucket_ms: u64) -> Result<
 }
 
 /// Removes counters older than `before_ms`.
-pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
+pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
     let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
     for sql in [FORGET_ATTEMPTS, FORGET_REQUESTS] {
         sqlx::query(sql).bind(to_db(before_ms)).execute(&mut *tx).await?;
     }
@@ -201,6 +209,9 @@ pub async fn forget(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> 
 }
 
 /// Removes boots whose newest window ended before `before_ms`.
-pub async fn forget_boots(pool: &Pool<Db>, before_ms: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(FORGET_BOOTS).bind(to_db(before_ms)).execute(pool).await.map(drop)
+pub async fn forget_boots(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    fence(&mut tx, leader).await?;
+    sqlx::query(FORGET_BOOTS).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    tx.commit().await
 }

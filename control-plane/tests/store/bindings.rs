@@ -5,7 +5,7 @@ use std::sync::Arc;
 use control_plane::store::Store;
 use control_plane::store::rows::Binding;
 
-use crate::{NOW, Place};
+use crate::{NOW, Place, lead};
 
 fn binding(id: &str, channel: &str, made_at_ms: u64) -> Binding {
     Binding {
@@ -71,7 +71,7 @@ pub async fn old_bindings_are_forgotten_and_younger_ones_stay(place: Arc<Place>)
     let store = place.open().await;
     store.keep_bindings(&[binding("old", "a", NOW - 1), binding("young", "a", NOW)]).await.unwrap();
     for _ in 0..2 {
-        store.forget_bindings(NOW).await.unwrap();
+        store.forget_bindings(lead(&store).await, NOW).await.unwrap();
         assert_eq!((channel(&store, "old").await, channel(&store, "young").await.is_some()), (None, true));
     }
 }

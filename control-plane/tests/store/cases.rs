@@ -5,7 +5,7 @@ use std::sync::Arc;
 use control_plane::store::entry::Entry;
 use control_plane::store::rows::{FullRevision, Heads, Key, Node, Revision};
 
-use crate::{NOW, Place};
+use crate::{NOW, Place, lead};
 
 fn revision(number: u64) -> FullRevision {
     FullRevision {
@@ -97,7 +97,7 @@ pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place
         assert!(store.insert_revision(&revision(number), &entry()).await.unwrap());
     }
     store.upsert_nodes(&[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
-    assert_eq!(store.prune_revisions(5).await.unwrap(), 3);
+    assert_eq!(store.prune_revisions(lead(&store).await, 5).await.unwrap(), 3);
     let kept: Vec<u64> =
         store.revisions(u64::MAX, 10).await.unwrap().iter().map(|revision| revision.number).collect();
     assert_eq!(kept, [6, 5, 2]);

@@ -9,7 +9,7 @@ use proptest::prelude::{Strategy, any};
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
-use crate::{NOW, Place};
+use crate::{NOW, Place, lead};
 
 /// Times in these tests are small, so that buckets are easy to see.
 const S: u64 = 1000;
@@ -206,7 +206,7 @@ pub async fn older_counters_are_rolled_up_without_losing_any_and_twice_changes_n
     }
     let before = sums(&store).await;
     for _ in 0..2 {
-        store.roll_up(185 * S, 60 * S).await.unwrap();
+        store.roll_up(lead(&store).await, 185 * S, 60 * S).await.unwrap();
         let rolled = store.windows(0, 1, None).await.unwrap();
         let starts: Vec<u64> = rolled.requests.iter().map(|row| row.at_ms / S).collect();
         let kept = (18..30).map(|n| n * 10);
@@ -216,7 +216,7 @@ pub async fn older_counters_are_rolled_up_without_losing_any_and_twice_changes_n
     }
     // A window that comes late into a minute that is rolled up already joins it at the next run.
     store.claim(&Claim { boot_id: "late".into(), until_ms: 30 * S, ..claim("b", 1) }).await.unwrap();
-    store.roll_up(185 * S, 60 * S).await.unwrap();
+    store.roll_up(lead(&store).await, 185 * S, 60 * S).await.unwrap();
     let rolled = store.windows(0, 1, None).await.unwrap();
     assert_eq!((rolled.requests[0].at_ms, rolled.requests[0].count), (0, 14));
     assert_eq!(sums(&store).await, (62, 31, 62));
@@ -234,10 +234,10 @@ pub async fn nothing_is_lost_when_windows_come_during_a_rollup(place: Arc<Place>
             }
         });
     }
-    let rolling = store.clone();
+    let (rolling, leader) = (store.clone(), lead(&store).await);
     working.spawn(async move {
         for _ in 0..20 {
-            rolling.roll_up(3600 * S, 60 * S).await.unwrap();
+            rolling.roll_up(leader, 3600 * S, 60 * S).await.unwrap();
         }
     });
     working.join_all().await;
@@ -249,7 +249,7 @@ pub async fn forgotten_counters_are_gone_and_others_stay(place: Arc<Place>) {
     for seq in 1..=4 {
         store.claim(&claim("b", seq)).await.unwrap();
     }
-    store.forget(20 * S).await.unwrap();
+    store.forget(lead(&store).await, 20 * S).await.unwrap();
     assert_eq!(sums(&store).await, (4, 2, 4));
     assert_eq!(store.claim(&claim("b", 1)).await.unwrap(), Claimed::Duplicate { through: 4 });
 }

@@ -1,0 +1,42 @@
+//! The lease of the one control plane that does the periodic work, by the database's own clock.
+
+use sqlx::{Pool, Transaction};
+
+use super::{BEGIN, Db, NOW_MS, statements};
+use crate::store::convert::{from_db, to_db};
+
+statements! {
+    // A lease that was not renewed in time is taken anew also by its old holder: what it has under way is of before.
+    CLAIM = "update leader set
+               epoch = epoch + case when holder = $1 and until_ms > $2 then 0 else 1 end,
+               holder = $1, until_ms = $2 + $3
+             where id = 1 and (holder = $1 or until_ms <= $2)
+             returning epoch";
+    RESIGN = "update leader set until_ms = 0 where id = 1 and holder = $1 and epoch = $2";
+    // Whoever takes the lease waits for the end of the transaction that has written this.
+    FENCE = "update leader set epoch = epoch where id = 1 and epoch = $1 returning epoch";
+}
+
+/// Takes or renews the lease. Returns its epoch; none when another one holds it.
+pub async fn claim(pool: &Pool<Db>, holder: &str, lease_ms: u64) -> Result<Option<u64>, sqlx::Error> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    let (now_ms,): (i64,) = sqlx::query_as(NOW_MS).fetch_one(&mut *tx).await?;
+    let claimed: Option<(i64,)> = sqlx::query_as(CLAIM)
+        .bind(holder)
+        .bind(now_ms)
+        .bind(to_db(lease_ms))
+        .fetch_optional(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(claimed.map(|(epoch,)| from_db(epoch)))
+}
+
+/// Ends a lease that is still held.
+pub async fn resign(pool: &Pool<Db>, holder: &str, epoch: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(RESIGN).bind(holder).bind(to_db(epoch)).execute(pool).await.map(drop)
+}
+
+/// Begins what only the leader of this epoch may write: `RowNotFound` when it is over.
+pub async fn fence(tx: &mut Transaction<'_, Db>, epoch: u64) -> Result<(), sqlx::Error> {
+    sqlx::query(FENCE).bind(to_db(epoch)).fetch_one(&mut **tx).await.map(drop)
+}
