@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::limits::BINDING_AGE_MAX;
 use common::tasks::Tasks;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::error::Error;
 use crate::plane::Plane;
@@ -17,6 +17,8 @@ use crate::leader::RENEW_EVERY;
 
 /// Changes of other control planes are seen this soon.
 const HEAD_EVERY: Duration = Duration::from_secs(2);
+/// A connection on which changes are announced is opened again after this.
+const HEAR_AGAIN: Duration = Duration::from_secs(5);
 /// What is known of nodes is written this often.
 const NODES_EVERY: Duration = Duration::from_secs(1);
 const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -34,6 +36,10 @@ enum Job {
 
 /// Starts all jobs.
 pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
+    let hearing = plane.clone();
+    tasks.spawn("hear of changes", |stop| async move {
+        let _ = stop.run_until_cancelled(Box::pin(hear(&hearing))).await;
+    });
     for job in [Job::Head, Job::Leader, Job::Nodes, Job::Rollup] {
         let plane = plane.clone();
         tasks.spawn(job.name(), |stop| async move {
@@ -47,6 +53,25 @@ pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
                 }
             }
         });
+    }
+}
+
+/// Looks as soon as another control plane has changed something. Only a speed-up: while nothing can be heard, the job
+/// that looks by the clock is enough.
+async fn hear(plane: &Plane) {
+    loop {
+        match plane.store.listen().await {
+            Ok(None) => return,
+            Ok(Some(mut news)) => {
+                while news.heard().await.is_ok() {
+                    if let Err(error) = plane.head.refresh(&plane.store).await {
+                        tracing::debug!(%error, "a change that was announced cannot be read yet");
+                    }
+                }
+            }
+            Err(error) => tracing::debug!(%error, "changes of other control planes cannot be heard of"),
+        }
+        sleep(HEAR_AGAIN).await;
     }
 }
 

@@ -43,6 +43,10 @@ impl Plane {
         if let Err(error) = self.head.refresh(&self.store).await {
             tracing::warn!(%error, "a change is kept and will be told as soon as the store answers");
         }
+        // The others look by themselves every two seconds.
+        if let Err(error) = self.store.announce().await {
+            tracing::debug!(%error, "other control planes were not told of a change");
+        }
     }
 
     /// What the audit log will say of a change that is made now, as [`audit::entry`] has it.

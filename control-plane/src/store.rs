@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use entry::{Ask, Entry, Kept, LogHead};
+pub use postgres::News;
 use rows::{Binding, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
@@ -283,6 +284,22 @@ impl Store {
         model: Option<&str>,
     ) -> Result<Counted, StoreError> {
         Ok(call!(self.read, windows::counted(since_ms, step_ms, model)))
+    }
+
+    /// Tells other processes that something changed. Nobody hears of it over SQLite, which one process has for itself.
+    pub async fn announce(&self) -> Result<(), StoreError> {
+        match self {
+            Store::Sqlite(_) => Ok(()),
+            Store::Postgres(pools) => soon(postgres::announce(pools)).await,
+        }
+    }
+
+    /// Listens for changes of other processes; none where there can be no others.
+    pub async fn listen(&self) -> Result<Option<News>, StoreError> {
+        match self {
+            Store::Sqlite(_) => Ok(None),
+            Store::Postgres(pools) => soon(postgres::listen(pools)).await.map(Some),
+        }
     }
 
     /// Takes or renews the lease of the leader. Returns its epoch; none when another one holds it.

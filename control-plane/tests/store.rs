@@ -17,8 +17,8 @@ mod bindings;
 mod cases;
 #[path = "../../tests/src/database.rs"]
 mod database;
-#[path = "store/leader.rs"]
-mod leader;
+#[path = "store/replicas.rs"]
+mod replicas;
 #[path = "store/windows.rs"]
 mod windows;
 
@@ -108,10 +108,11 @@ suite! {
     audit::what_is_not_done_leaves_no_entry,
     audit::a_change_whose_entry_cannot_be_kept_is_not_made,
     audit::entries_come_back_as_they_were_written_and_are_found_by_what_they_say,
-    leader::fr_031_of_many_who_ask_one_leads_and_renews_under_the_same_epoch,
-    leader::fr_033_a_lease_that_is_not_renewed_ends_by_the_clock_of_the_database,
-    leader::fr_031_what_is_written_under_an_epoch_that_is_over_is_refused_and_changes_nothing,
-    leader::a_lease_that_is_given_back_is_free_at_once_and_only_by_its_holder,
+    replicas::fr_031_of_many_who_ask_one_leads_and_renews_under_the_same_epoch,
+    replicas::fr_033_a_lease_that_is_not_renewed_ends_by_the_clock_of_the_database,
+    replicas::fr_031_what_is_written_under_an_epoch_that_is_over_is_refused_and_changes_nothing,
+    replicas::a_change_is_announced_to_every_other_process,
+    replicas::a_lease_that_is_given_back_is_free_at_once_and_only_by_its_holder,
     bindings::a_binding_is_found_by_its_whole_name_as_it_was_reported,
     bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
     bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,

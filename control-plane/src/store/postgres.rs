@@ -4,7 +4,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use sqlx::ConnectOptions as _;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 
 use super::{Pools, StoreError};
 
@@ -28,6 +28,10 @@ pub const LOCK_COUNTS: &str = "lock table attempt_count, request_count in share 
 /// The database's clock.
 pub const NOW_MS: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 
+/// What changes are announced by.
+const NEWS: &str = "sluice_head";
+const ANNOUNCE: &str = "select pg_notify($1, '')";
+
 const CONNECTIONS: u32 = 10;
 
 /// Connects to the database that the URL names.
@@ -40,4 +44,29 @@ pub async fn open(url: &str) -> Result<Pools<Db>, StoreError> {
         .connect_with(options)
         .await?;
     Ok(Pools { write: pool.clone(), read: pool })
+}
+
+/// Tells who listens that something changed.
+pub async fn announce(pools: &Pools<Db>) -> Result<(), sqlx::Error> {
+    sqlx::query(ANNOUNCE).bind(NEWS).execute(&pools.write).await.map(drop)
+}
+
+/// A connection of its own on which changes are announced.
+#[derive(Debug)]
+pub struct News(PgListener);
+
+/// Begins to listen.
+pub async fn listen(pools: &Pools<Db>) -> Result<News, sqlx::Error> {
+    let options = PgConnectOptions::clone(&pools.write.connect_options());
+    let own = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
+    let mut listener = PgListener::connect_with(&own).await?;
+    listener.listen(NEWS).await?;
+    Ok(News(listener))
+}
+
+impl News {
+    /// Resolves when something changed. What changed while the connection was away is not told.
+    pub async fn heard(&mut self) -> Result<(), sqlx::Error> {
+        self.0.recv().await.map(drop)
+    }
 }

@@ -1,10 +1,10 @@
-//! The lease of the leader.
+//! Several control planes over one database: the lease of the leader, and the news of changes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane::store::StoreError;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::Place;
 
@@ -69,4 +69,16 @@ pub async fn a_lease_that_is_given_back_is_free_at_once_and_only_by_its_holder(p
     assert_eq!(store.claim_leader("b", LONG).await.unwrap(), None);
     store.resign_leader("a", epoch).await.unwrap();
     assert_eq!(store.claim_leader("b", LONG).await.unwrap(), Some(epoch + 1));
+}
+
+pub async fn a_change_is_announced_to_every_other_process(place: Arc<Place>) {
+    let (one, other) = (place.open().await, place.open().await);
+    let Some(mut news) = other.listen().await.unwrap() else {
+        assert!(matches!(*place, Place::Folder(_)), "one process alone opens a folder");
+        return one.announce().await.unwrap();
+    };
+    for _ in 0..2 {
+        one.announce().await.unwrap();
+        timeout(SOON, news.heard()).await.unwrap().unwrap();
+    }
 }
