@@ -13,6 +13,7 @@ mod field;
 mod keys;
 mod read;
 mod resolve;
+pub mod rollout;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ pub struct Checked {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalog {
     policy: Layer,
+    rollout: rollout::Plan,
     channels: BTreeMap<ChannelId, Channel>,
     models: BTreeMap<Model, Entry>,
 }
@@ -141,6 +143,11 @@ impl Catalog {
     /// The fleet's policy keys as the document gives them.
     pub fn policy(&self) -> &Layer {
         &self.policy
+    }
+
+    /// How this catalog is to reach the fleet.
+    pub fn rollout(&self) -> &rollout::Plan {
+        &self.rollout
     }
 
     /// The channels, sorted by id.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::catalog::rollout::Stage;
+
 /// Routes of a chain. More hops would outlast the callers' own timeouts.
 pub const ROUTING_CHAIN_MAX: usize = 3;
 
@@ -129,6 +131,18 @@ pub const CATALOG_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Labels that a node may give itself.
 pub const LABELS_MAX: usize = 32;
+/// How a revision reaches the fleet unless its catalog says otherwise: one node, a quarter, all.
+pub const ROLLOUT_STAGES: [Stage; 3] = [Stage::Count(1), Stage::Share(25), Stage::ALL];
+/// A stage is watched this long: counters of ten seconds come home several times.
+pub const ROLLOUT_BAKE: Duration = Duration::from_secs(60);
+/// Requests of a stage, and of what it is compared with, below which its success is not judged.
+pub const ROLLOUT_REQUESTS_MIN: u64 = 20;
+/// Success that falls by less is no reason to undo a rollout.
+pub const ROLLOUT_DROP_MIN: f64 = 0.02;
+/// Standard errors that a fall must have: looked at every second for minutes, chance alone stays below one in a thousand.
+pub const ROLLOUT_Z_MIN: f64 = 4.0;
+/// Requests are judged over so much time, so that what failed just now is not lost in hours of success.
+pub const ROLLOUT_JUDGED: Duration = Duration::from_secs(5 * 60);
 
 /// Two unclean ends this soon after activating a snapshot put it aside.
 pub const QUARANTINE_WITHIN: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 //! author sees all at once; what a fault leaves out is not complained about a second time. Pure.
 
 mod layer;
+mod rollout;
 mod upstream;
 mod warn;
 
@@ -66,6 +67,7 @@ fn catalog(top: &Table<'_>, places: &mut Places, report: &mut Report) -> Catalog
     if let Some(table) = top.site("policy").and_then(|site| site.table(&POLICY, report)) {
         catalog.policy = layer::layer(&table, &POLICY, report);
     }
+    catalog.rollout = rollout::plan(top, report);
     // Faulty channels are known by name all the same: a route may refer to them.
     let mut ids: BTreeSet<&str> = BTreeSet::new();
     if let Some(table) = entries(top, "channels", "channel", report) {

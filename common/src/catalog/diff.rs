@@ -40,6 +40,9 @@ impl Leaves {
     fn of(catalog: &Catalog) -> Self {
         let mut leaves = Leaves(BTreeMap::new());
         leaves.fleet(&catalog.policy);
+        let stages: Vec<String> = catalog.rollout.stages.iter().map(ToString::to_string).collect();
+        leaves.put("rollout", "stages", stages.join(", "));
+        leaves.put("rollout", "bake", humantime::format_duration(catalog.rollout.bake));
         for (id, channel) in &catalog.channels {
             leaves.channel(&path_to("channels", id.as_str()), channel);
         }

@@ -64,10 +64,12 @@ pub(super) const POLICIES: &[PolicyKey] = &[
 
 pub(super) const TOP: Keys = Keys {
     what: "the top level",
-    now: &["policy", "channels", "models"],
-    later: &["rollout", "alerts"],
+    now: &["policy", "rollout", "channels", "models"],
+    later: &["alerts"],
     level: None,
 };
+pub(super) const ROLLOUT: Keys =
+    Keys { what: "[rollout]", now: &["stages", "bake"], later: &[], level: None };
 pub(super) const POLICY: Keys = Keys { what: "[policy]", now: &[], later: &[], level: Some(Level::Fleet) };
 pub(super) const BREAKER: Keys = Keys {
     what: "breaker",
@@ -131,8 +133,8 @@ pub(super) const COST: Keys = Keys {
 
 /// Every kind of table, for the test that the reference is complete.
 #[cfg(test)]
-pub(super) const TABLES: [&Keys; 13] = [
-    &TOP, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &AUTH, &OVERRIDE, &TLS, &MODEL, &PRICE, &ROUTE,
+pub(super) const TABLES: [&Keys; 14] = [
+    &TOP, &ROLLOUT, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &AUTH, &OVERRIDE, &TLS, &MODEL, &PRICE, &ROUTE,
     &COST,
 ];
 

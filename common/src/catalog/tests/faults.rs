@@ -136,7 +136,23 @@ fn keys_of_later_versions_are_told_from_keys_that_do_not_exist() {
             "channels.a.credential: this version does not have sealed secrets (secret:NAME) yet; use env:NAME or \
              file:PATH (line 4)",
         ),
-        ("[rollout]\nbake = \"60s\"", "rollout: this version does not have \"rollout\" yet (line 4)"),
+        (
+            "[rollout]\nbake = \"60\"",
+            "rollout.bake: must be a duration, such as \"30s\", \"5m\" or \"250ms\" (line 5)",
+        ),
+        (
+            "[rollout]\nstages = [\"1\", \"50%\"]",
+            "rollout.stages: must end with \"100%\": nodes of no stage would never get the revision (line 5)",
+        ),
+        (
+            "[rollout]\nstages = [\"100%\", \"100%\"]",
+            "rollout.stages[0]: \"100%\" is the whole fleet: no stage can follow it (line 5)",
+        ),
+        (
+            "[rollout]\nstages = [\"few\", \"100%\"]",
+            "rollout.stages[0]: must be a number of nodes (\"1\"), a share (\"25%\") or a label (\"region=eu\") (line 5)",
+        ),
+        ("[rollout]\nstage = []", "rollout.stage: no such key in [rollout]; did you mean \"stages\"? (line 5)"),
         ("[[alerts.webhooks]]\nurl = \"x\"", "alerts: this version does not have \"alerts\" yet (line 4)"),
         (
             "order = \"weighted\"",
