@@ -11,6 +11,7 @@ const FILES: &[&str] = &[
     "sluice/admin/v1/chains.proto",
     "sluice/admin/v1/keys.proto",
     "sluice/admin/v1/nodes.proto",
+    "sluice/admin/v1/rollouts.proto",
     "sluice/admin/v1/status.proto",
     "sluice/fleet/v1/bindings.proto",
     "sluice/fleet/v1/report.proto",

@@ -7,6 +7,7 @@ mod catalog;
 mod chains;
 mod keys;
 mod nodes;
+mod rollouts;
 mod status;
 
 use std::sync::Arc;

@@ -39,6 +39,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
         .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
+        .add_service(admin_pb::rollout_service_server::RolloutServiceServer::new(admin.clone()))
         .add_service(admin_pb::status_service_server::StatusServiceServer::new(admin))
         .add_service(health_service(health))
         .add_service(reflection().build_v1()?)
@@ -77,6 +78,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.ChainService",
         "sluice.admin.v1.KeyService",
         "sluice.admin.v1.NodeService",
+        "sluice.admin.v1.RolloutService",
         "sluice.admin.v1.StatusService",
         "sluice.fleet.v1.FleetSync",
         "sluice.fleet.v1.FleetReport",

@@ -57,8 +57,7 @@ fn probes(ready: Ready) -> Router {
 }
 
 async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
-    let revision = plane.head.now().map_or(0, |wanted| wanted.revision());
-    let text = plane.metrics.render(revision, plane.nodes.count());
+    let text = plane.metrics.render(plane.head.now().as_deref(), plane.nodes.count());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], text).into_response()
 }

@@ -7,11 +7,16 @@ use std::time::Duration;
 
 use common::limits::BINDING_AGE_MAX;
 use common::tasks::Tasks;
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::error::Error;
 use crate::plane::Plane;
-use crate::store::{BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODES_KEPT, REVISIONS_KEPT};
+use crate::revision::head::Wanted;
+use crate::rollout;
+use crate::store::{
+    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, REVISIONS_KEPT,
+};
 
 use crate::leader::RENEW_EVERY;
 
@@ -21,6 +26,10 @@ const HEAD_EVERY: Duration = Duration::from_secs(2);
 const HEAR_AGAIN: Duration = Duration::from_secs(5);
 /// What is known of nodes is written this often.
 const NODES_EVERY: Duration = Duration::from_secs(1);
+/// A rollout is judged this often, and besides when a node or what is wanted changes, …
+const ROLLOUT_EVERY: Duration = Duration::from_secs(1);
+/// … of which many at once are one.
+const SETTLE: Duration = Duration::from_millis(100);
 const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
 
 const MINUTE_MS: u64 = 60 * 1000;
@@ -31,7 +40,30 @@ enum Job {
     Head,
     Leader,
     Nodes,
+    Rollout,
     Rollup,
+}
+
+/// What lets a job run early.
+struct Wakes {
+    nodes: watch::Receiver<u64>,
+    wanted: watch::Receiver<Option<Arc<Wanted>>>,
+}
+
+impl Wakes {
+    /// Returns at the next change.
+    async fn next(wakes: &mut Option<Wakes>) {
+        match wakes {
+            Some(Wakes { nodes, wanted }) => {
+                tokio::select! {
+                    _ = nodes.changed() => {}
+                    _ = wanted.changed() => {}
+                }
+                sleep(SETTLE).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Starts all jobs.
@@ -40,17 +72,20 @@ pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
     tasks.spawn("hear of changes", |stop| async move {
         let _ = stop.run_until_cancelled(Box::pin(hear(&hearing))).await;
     });
-    for job in [Job::Head, Job::Leader, Job::Nodes, Job::Rollup] {
+    for job in [Job::Head, Job::Leader, Job::Nodes, Job::Rollout, Job::Rollup] {
         let plane = plane.clone();
         tasks.spawn(job.name(), |stop| async move {
             let mut ticks = interval(job.period());
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut wakes = job.wakes(&plane);
             let mut is_failing = false;
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    _ = ticks.tick() => is_failing = job.step(&plane, is_failing).await,
+                    _ = ticks.tick() => {}
+                    () = Wakes::next(&mut wakes) => {}
                 }
+                is_failing = job.step(&plane, is_failing).await;
             }
         });
     }
@@ -81,6 +116,7 @@ impl Job {
             Job::Head => "head",
             Job::Leader => "leader",
             Job::Nodes => "nodes",
+            Job::Rollout => "rollout",
             Job::Rollup => "rollup",
         }
     }
@@ -90,7 +126,15 @@ impl Job {
             Job::Head => HEAD_EVERY,
             Job::Leader => RENEW_EVERY,
             Job::Nodes => NODES_EVERY,
+            Job::Rollout => ROLLOUT_EVERY,
             Job::Rollup => ROLLUP_EVERY,
+        }
+    }
+
+    fn wakes(self, plane: &Plane) -> Option<Wakes> {
+        match self {
+            Job::Rollout => Some(Wakes { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() }),
+            Job::Head | Job::Leader | Job::Nodes | Job::Rollup => None,
         }
     }
 
@@ -101,6 +145,7 @@ impl Job {
             Job::Head => plane.head.refresh(&plane.store).await,
             Job::Leader => plane.leader.claim(&plane.store, &plane.metrics).await,
             Job::Nodes => keep_nodes(plane).await,
+            Job::Rollout => rollout::run::step(plane).await,
             Job::Rollup => roll_up(plane).await,
         };
         match done {
@@ -144,6 +189,7 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.roll_up(leader, before(BY_MINUTE_AFTER), MINUTE_MS).await?;
     plane.store.roll_up(leader, before(BY_HOUR_AFTER), HOUR_MS).await?;
     plane.store.forget(leader, before(COUNTERS_KEPT)).await?;
+    plane.store.forget_node_counts(leader, before(NODE_COUNTS_KEPT)).await?;
     plane.store.forget_boots(leader, before(BOOTS_KEPT)).await?;
     plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;
     plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;

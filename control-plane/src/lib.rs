@@ -2,7 +2,7 @@
 //! and adds up what the nodes observed.
 //!
 //! A change: document → checked catalog → revision (`revision`) → what is wanted now (`revision::head`)
-//! → each node's stream (`fleet`) → acknowledged (`nodes`). A report: window → `fleet::report` →
+//! by which node (`rollout`) → each node's stream (`fleet`) → acknowledged (`nodes`). A report: window → `fleet::report` →
 //! `store` → `observed` → status and page. `serve` puts the parts together.
 
 mod access;
@@ -25,6 +25,7 @@ pub mod observed;
 mod page;
 mod plane;
 mod revision;
+mod rollout;
 mod serve;
 pub mod store;
 

@@ -7,6 +7,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
+use crate::revision::head::Wanted;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ListenerLabel {
     listener: &'static str,
@@ -102,6 +104,11 @@ struct ReasonLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabel {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct JobLabel {
     job: &'static str,
 }
@@ -112,6 +119,8 @@ pub struct Metrics {
     registry: Arc<Registry>,
     revision: Gauge,
     leader: Gauge,
+    rollout_state: Family<StateLabel, Gauge>,
+    rollout_stage: Gauge,
     nodes_connected: Gauge,
     nodes_known: Gauge,
     streams_refused: Counter,
@@ -142,6 +151,8 @@ impl Metrics {
             registry: Arc::default(),
             revision: Gauge::default(),
             leader: Gauge::default(),
+            rollout_state: Family::default(),
+            rollout_stage: Gauge::default(),
             nodes_connected: Gauge::default(),
             nodes_known: Gauge::default(),
             streams_refused: Counter::default(),
@@ -163,6 +174,16 @@ impl Metrics {
             "sluice_leader",
             "1 while this process does the periodic work of all",
             m.leader.clone(),
+        );
+        registry.register(
+            "sluice_rollout_state",
+            "1 for the state of the current revision's rollout",
+            m.rollout_state.clone(),
+        );
+        registry.register(
+            "sluice_rollout_stage",
+            "Stages that are open of the rollout under way; 0 when none is",
+            m.rollout_stage.clone(),
         );
         registry.register(
             "sluice_nodes_connected",
@@ -286,9 +307,16 @@ impl Metrics {
     }
 
     /// Everything in the OpenMetrics format, with gauges as they are now.
-    pub fn render(&self, revision: u64, (connected, known): (usize, usize)) -> String {
+    pub fn render(&self, wanted: Option<&Wanted>, (connected, known): (usize, usize)) -> String {
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        self.revision.set(number(revision));
+        self.revision.set(number(wanted.map_or(0, Wanted::revision)));
+        let state = wanted.and_then(|wanted| wanted.rollout.as_ref()).map(|rollout| rollout.state.as_str());
+        for name in ["running", "paused", "done"] {
+            let gauge = self.rollout_state.get_or_create(&StateLabel { state: name });
+            gauge.set(i64::from(state == Some(name)));
+        }
+        let open = wanted.and_then(Wanted::under_way).map_or(0, |rollout| rollout.open);
+        self.rollout_stage.set(number(open as u64));
         self.nodes_connected.set(number(connected as u64));
         self.nodes_known.set(number(known as u64));
         let mut rendered = String::new();
@@ -307,10 +335,12 @@ mod tests {
         let metrics = Metrics::new();
         metrics.audit_mismatch();
         metrics.window(WindowResult::Counted);
-        let text = metrics.render(7, (1, 2));
+        let text = metrics.render(None, (1, 2));
         for line in [
             "sluice_counter_audit_mismatch_total 1",
-            "sluice_revision 7",
+            "sluice_revision 0",
+            "sluice_rollout_state{state=\"paused\"} 0",
+            "sluice_rollout_stage 0",
             "sluice_windows_total{result=\"counted\"} 1",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

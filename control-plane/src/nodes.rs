@@ -17,11 +17,12 @@ use tokio_util::sync::CancellationToken;
 
 pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
 
-use crate::revision::encoded::{Part, Target};
+use crate::revision::encoded::Part;
+use crate::revision::head::Wanted;
 use crate::store::rows;
 
 /// A node that only says that it lives is written to the store this often.
-const PERSIST_SEEN_MS: u64 = 60_000;
+pub const PERSIST_SEEN_MS: u64 = 60_000;
 
 /// A node that was heard of within this time, and did not leave, is expected back.
 const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -60,31 +61,56 @@ pub struct NodeView {
     pub applied_revision: u64,
     /// The revision that it should run; 0 when there is none.
     pub target_revision: u64,
+    /// All that it should run; none while nothing was read from the store.
+    pub aim: Option<Applied>,
+    /// What that needs and the node lacks, by name.
+    pub lacks: Vec<String>,
     /// When it was last heard of.
     pub last_seen_at_ms: u64,
 }
 
 impl NodeView {
-    /// Why it does not run the target.
-    pub fn violations(&self, target: Option<&Target>) -> Vec<Finding> {
+    /// A node by what is known of it.
+    pub fn of(
+        id: &str,
+        facts: Facts,
+        connected: bool,
+        is_lost: bool,
+        wanted: Option<&Wanted>,
+        last_seen_at_ms: u64,
+    ) -> Self {
+        let aim = wanted.map(|wanted| wanted.aim(id, &facts.applied));
+        let content = wanted.and_then(|wanted| wanted.content(aim?.catalog?));
+        let lacks = content.map(|content| facts.lacks(&content.needs)).unwrap_or_default();
+        NodeView {
+            id: id.to_owned(),
+            state: facts::state(&facts, connected, is_lost, aim.as_ref(), !lacks.is_empty()),
+            lacks,
+            connected,
+            applied_revision: facts.applied.catalog.map_or(0, |part| part.version),
+            target_revision: aim.and_then(|aim| aim.catalog).map_or(0, |part| part.version),
+            aim,
+            facts,
+            last_seen_at_ms,
+        }
+    }
+
+    /// Why it does not run what it should.
+    pub fn violations(&self) -> Vec<Finding> {
         let rejected = self.facts.rejected.iter();
         rejected
-            .filter(|rejected| target.is_none_or(|target| facts::is_in_target(&rejected.part, target)))
+            .filter(|rejected| self.aim.is_none_or(|aim| facts::is_in_aim(rejected.part, &aim)))
             .flat_map(|rejected| rejected.violations.iter().cloned())
-            .chain(self.lacks(target))
+            .chain(self.lacking())
             .collect()
     }
 
-    /// What the target needs and the node lacks.
-    fn lacks(&self, target: Option<&Target>) -> Option<Finding> {
-        let catalog = target.and_then(|target| target.catalog.as_ref())?;
-        let lacks = self.facts.lacks(&catalog.needs);
-        let (version, revision) = (&self.facts.version, catalog.part.version);
-        (!lacks.is_empty()).then(|| Finding {
+    fn lacking(&self) -> Option<Finding> {
+        let (version, revision, lacks) = (&self.facts.version, self.target_revision, self.lacks.join(", "));
+        (!self.lacks.is_empty()).then(|| Finding {
             path: "features".to_owned(),
             message: format!(
-                "version {version} of the node lacks {}, which revision {revision} needs; update the node",
-                lacks.join(", ")
+                "version {version} of the node lacks {lacks}, which revision {revision} needs; update the node"
             ),
         })
     }
@@ -177,9 +203,14 @@ impl Nodes {
     }
 
     /// Every node, by id.
-    pub fn list(&self, target: Option<&Target>) -> Vec<NodeView> {
+    pub fn list(&self, wanted: Option<&Wanted>) -> Vec<NodeView> {
         let now = self.clock.now_ms();
-        self.lock().iter().map(|(id, entry)| self.view(id, entry, target, now)).collect()
+        self.lock().iter().map(|(id, entry)| self.view(id, entry, wanted, now)).collect()
+    }
+
+    /// Since when this process knows of nodes.
+    pub fn started_at_ms(&self) -> u64 {
+        self.started_at_ms
     }
 
     /// The newest catalog of an epoch below a version that some node runs, whether it is connected or not.
@@ -279,20 +310,13 @@ impl Nodes {
         }
     }
 
-    fn view(&self, id: &str, entry: &Entry, target: Option<&Target>, now_ms: u64) -> NodeView {
+    fn view(&self, id: &str, entry: &Entry, wanted: Option<&Wanted>, now_ms: u64) -> NodeView {
         let heard_ms = entry.last_seen_at_ms.max(self.started_at_ms);
         // A node has this long to find its way here after a restart of the control plane.
         let is_lost =
             entry.stream.is_none() && now_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
-        NodeView {
-            id: id.to_owned(),
-            facts: entry.facts.clone(),
-            state: facts::state(&entry.facts, entry.stream.is_some(), is_lost, target),
-            connected: entry.stream.is_some(),
-            applied_revision: entry.facts.applied.catalog.map_or(0, |part| part.version),
-            target_revision: target.and_then(|t| t.catalog.as_ref()).map_or(0, |e| e.part.version),
-            last_seen_at_ms: entry.last_seen_at_ms,
-        }
+        let is_connected = entry.stream.is_some();
+        NodeView::of(id, entry.facts.clone(), is_connected, is_lost, wanted, entry.last_seen_at_ms)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {

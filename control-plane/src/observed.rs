@@ -56,6 +56,8 @@ pub struct Status {
     pub window_seconds: u64,
     /// The current revision of the catalog; 0 when there is none.
     pub revision: u64,
+    /// Where the rollout stands that is under way.
+    pub rollout: Option<String>,
     /// End of the newest window that any node reported, whatever it holds.
     pub data_until_ms: Option<u64>,
     /// Nodes that are connected.
@@ -101,6 +103,8 @@ pub struct ChannelStatus {
 pub struct Fleet {
     /// The current revision; 0 when there is none.
     pub revision: u64,
+    /// Where the rollout stands that is under way.
+    pub rollout: Option<String>,
     /// The channels of each model of the catalog, in the order of its chains.
     pub models: BTreeMap<String, Vec<String>>,
     /// The nodes on which each channel's breaker is open.
@@ -209,6 +213,7 @@ impl Status {
             data_until_ms: (counted.until_ms > 0).then_some(counted.until_ms),
             nodes_connected: fleet.nodes_connected,
             nodes_known: fleet.nodes_known,
+            rollout: fleet.rollout.clone(),
             models,
             channels: channels.into_iter().map(|(channel, counts)| fleet.channel(&channel, counts)).collect(),
         }

@@ -16,6 +16,7 @@ use crate::access::Caller;
 use crate::error::Error;
 use crate::nodes::Lacking;
 use crate::plane::Plane;
+use crate::rollout::{Rollout, State, Strategy, run};
 use crate::store::rows::{FullRevision, Revision};
 use encoded::Encoded;
 
@@ -45,6 +46,33 @@ pub struct Apply<'a> {
     pub idempotency_key: &'a str,
     /// Everything but keeping it.
     pub dry_run: bool,
+    /// How it reaches the fleet.
+    pub strategy: Strategy,
+    /// Why it is to be at once; asked for then.
+    pub reason: &'a str,
+    /// What becomes of the rollout that is under way.
+    pub replaces: Replaces,
+}
+
+/// What a new revision means for the rollout before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replaces {
+    /// The author has something newer.
+    Superseded,
+    /// The document is that of its base, also where it is current by coincidence.
+    Undone(String),
+    /// The same, because an operator said so.
+    Aborted(String),
+}
+
+impl Replaces {
+    fn end(&self, by: u64) -> (State, String) {
+        match self {
+            Replaces::Superseded => (State::Superseded(by), format!("revision {by} was applied")),
+            Replaces::Undone(reason) => (State::Undone(by), reason.clone()),
+            Replaces::Aborted(reason) => (State::Aborted(by), reason.clone()),
+        }
+    }
 }
 
 impl<'a> Apply<'a> {
@@ -58,6 +86,9 @@ impl<'a> Apply<'a> {
             action: "catalog.apply",
             idempotency_key: "",
             dry_run: false,
+            strategy: Strategy::Staged,
+            reason: "",
+            replaces: Replaces::Superseded,
         }
     }
 }
@@ -81,8 +112,13 @@ pub struct Applied {
 pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
     check_text("message", ask.message, MESSAGE_BYTES_MAX)?;
     check_text("idempotency_key", ask.idempotency_key, KEY_BYTES_MAX)?;
+    check_text("reason", ask.reason, MESSAGE_BYTES_MAX)?;
+    if ask.strategy == Strategy::Immediate && ask.reason.trim().is_empty() {
+        let message = "say why all nodes are to have it at once".to_owned();
+        return Err(Error::Argument { field: "reason", message });
+    }
     let Checked { catalog, mut warnings } = read(ask.document.clone()).await?.map_err(Error::Catalog)?;
-    let (catalog, sha256) = (Arc::new(catalog), digest(&ask.document));
+    let (plan, catalog, sha256) = (catalog.rollout().clone(), Arc::new(catalog), digest(&ask.document));
     // Numbers go on from what nodes were given, also in a database that was put back under this process.
     plane.head.refresh(&plane.store).await?;
     for _ in 0..TRIES_MAX {
@@ -100,9 +136,14 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         {
             return Err(Error::Conflict { expected, current });
         }
+        let under_way = run::find(plane, current).await?;
         if let Some(revision) = head
             && revision.sha256 == sha256
+            && ask.replaces == Replaces::Superseded
         {
+            if ask.strategy == Strategy::Immediate && !ask.dry_run {
+                run::hasten(plane, under_way, &ask.caller, ask.reason).await?;
+            }
             return Ok(Applied { revision, changed: false, warnings, changes: vec![], incompatible: vec![] });
         }
         let changes = change::against(plane, current, &catalog, &mut warnings).await?;
@@ -124,12 +165,24 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             revision: revision.clone(),
             document: ask.document.clone(),
             snapshot_sha256: snapshot.part.sha256,
-            snapshot_zstd: snapshot.packed,
+            snapshot_zstd: snapshot.packed.clone(),
             idempotency_key: Some(ask.idempotency_key.to_owned()).filter(|key| !key.is_empty()),
         };
-        let (before, after) = told(current, &revision, &changes);
+        let over = under_way.clone().filter(Rollout::is_under_way).map(|mut over| {
+            let (state, reason) = ask.replaces.end(number);
+            over.turn(state, reason, revision.created_at_ms);
+            over.to_row()
+        });
+        let base = under_way.map_or(current, |rollout| rollout.proven());
+        let mut rollout = Rollout::begin(number, base, ask.strategy, &plan, revision.created_at_ms);
+        run::open_first(plane, &mut rollout, &snapshot).await?;
+        if rollout.strategy == Strategy::Immediate && rollout.state == State::Running {
+            rollout.reason = ask.reason.to_owned();
+        }
+        let (before, after) = told(current, &revision, &changes, &rollout);
         let entry = plane.entry(&ask.caller, ask.action, number.to_string()).with(&before, &after);
-        if plane.store.insert_revision(&new, &entry.revision(number)).await? {
+        let entry = entry.revision(number);
+        if plane.store.insert_revision(&new, &rollout.to_row(), over.as_ref(), &entry).await? {
             let author = &revision.author;
             tracing::info!(revision = number, author, "catalog revision {number} applied");
             plane.tell().await;
@@ -141,7 +194,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
 
 /// What the audit log says of a new revision: the numbers, and what changes in meaning, as far as it is not too much.
 /// Headers and parameters for an upstream are named without their values.
-fn told(current: u64, revision: &Revision, changes: &[Change]) -> (Value, Value) {
+fn told(current: u64, revision: &Revision, changes: &[Change], rollout: &Rollout) -> (Value, Value) {
     let values = |side: fn(&Change) -> Option<&String>| -> Map<String, Value> {
         let shown = |change: &Change, value: &String| match change.path.as_str() {
             path if path.contains(".headers.") || path.contains(".query.") => json!("…"),
@@ -154,7 +207,8 @@ fn told(current: u64, revision: &Revision, changes: &[Change]) -> (Value, Value)
     let (sha256, message) = (hex(&revision.sha256), &revision.message);
     (
         json!({"revision": current, "values": before}),
-        json!({"revision": revision.number, "sha256": sha256, "message": message, "changes": changes.len(), "values": after}),
+        json!({"revision": revision.number, "sha256": sha256, "message": message, "changes": changes.len(), "values": after,
+            "strategy": rollout.strategy, "reason": rollout.reason}),
     )
 }
 

@@ -15,9 +15,10 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
 pub use postgres::News;
-use rows::{Binding, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision};
+use rows::{Binding, By, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision, Rollout};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
 const MIGRATIONS: &[&str] = &[
@@ -25,6 +26,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_fleet.sql"),
     include_str!("../migrations/0003_bindings.sql"),
     include_str!("../migrations/0004_idempotency.sql"),
+    include_str!("../migrations/0005_rollout.sql"),
     include_str!("../migrations/0007_access.sql"),
     include_str!("../migrations/0009_leader.sql"),
 ];
@@ -42,6 +44,8 @@ pub const COUNTERS_KEPT: Duration = Duration::from_secs(100 * DAY_SECONDS);
 pub const BOOTS_KEPT: Duration = Duration::from_secs(110 * DAY_SECONDS);
 /// So many revisions are kept, the newest ones, besides those that some node runs.
 pub const REVISIONS_KEPT: u64 = 1000;
+/// Counts by node are kept this long: what a rollout is judged by, and what its nodes did before it.
+pub const NODE_COUNTS_KEPT: Duration = Duration::from_secs(15 * 60);
 /// A node that was not heard of for so long is forgotten.
 pub const NODES_KEPT: Duration = COUNTERS_KEPT;
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -198,10 +202,37 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps a revision whose number is one above the newest that the caller saw, and what is logged of it. Returns
-    /// false if another one has taken the number, or the idempotency key, since.
-    pub async fn insert_revision(&self, new: &FullRevision, entry: &Entry) -> Result<bool, StoreError> {
-        Ok(call!(self.write, revisions::insert(new, entry)))
+    /// Keeps a revision whose number is one above the newest that the caller saw, with its rollout and what is logged
+    /// of it, and ends the rollout `over` that was under way. Returns false if another one has taken the number or the idempotency key
+    /// since, or if that rollout has changed.
+    pub async fn insert_revision(
+        &self,
+        new: &FullRevision,
+        rollout: &Rollout,
+        over: Option<&Rollout>,
+        entry: &Entry,
+    ) -> Result<bool, StoreError> {
+        Ok(call!(self.write, revisions::insert(new, rollout, over, entry)))
+    }
+
+    /// The rollout of a revision.
+    pub async fn rollout(&self, revision: u64) -> Result<Option<Rollout>, StoreError> {
+        Ok(call!(self.read, rollouts::find(revision)))
+    }
+
+    /// Changes a rollout over the version that it carries. Returns false if somebody else was faster.
+    pub async fn update_rollout(&self, changed: &Rollout, by: By<'_>) -> Result<bool, StoreError> {
+        fenced(work!(self.write, rollouts::update(changed, by)))
+    }
+
+    /// Requests by node and model, in the windows that began from `since_ms` to before `until_ms`.
+    pub async fn node_counts(&self, since_ms: u64, until_ms: u64) -> Result<Vec<NodeCount>, StoreError> {
+        Ok(call!(self.read, rollouts::counts(since_ms, until_ms)))
+    }
+
+    /// Removes the counts by node of windows that began before `before_ms`, as the leader of this epoch.
+    pub async fn forget_node_counts(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
+        fenced(work!(self.write, rollouts::forget_counts(leader, before_ms)))
     }
 
     /// A revision with its document.
@@ -214,7 +245,7 @@ impl Store {
         Ok(call!(self.read, revisions::by_key(key)))
     }
 
-    /// Removes the revisions below `number` that no node runs, as the leader of this epoch. Returns how many there were.
+    /// Removes the revisions below `number` that no node runs and no rollout needs, as the leader of this epoch. Returns how many there were.
     pub async fn prune_revisions(&self, leader: u64, number: u64) -> Result<u64, StoreError> {
         fenced(work!(self.write, revisions::prune(leader, number)))
     }

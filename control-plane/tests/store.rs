@@ -19,6 +19,8 @@ mod cases;
 mod database;
 #[path = "store/replicas.rs"]
 mod replicas;
+#[path = "store/rollouts.rs"]
+mod rollouts;
 #[path = "store/windows.rs"]
 mod windows;
 
@@ -117,6 +119,11 @@ suite! {
     bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
     bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,
     bindings::old_bindings_are_forgotten_and_younger_ones_stay,
+    rollouts::a_revision_comes_with_its_rollout_and_ends_the_one_before,
+    rollouts::of_many_who_change_a_rollout_one_does,
+    rollouts::a_rollout_that_has_changed_meanwhile_is_not_ended,
+    rollouts::what_a_rollout_goes_back_to_is_not_pruned,
+    rollouts::requests_are_counted_by_node_model_and_time_with_their_window_and_then_forgotten,
     windows::a_window_counts_once_and_its_reply_may_be_lost,
     windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
     windows::fr_041_boots_are_told_apart_by_their_id_alone,

@@ -13,6 +13,7 @@ mod memory;
 mod nodes;
 mod requests;
 mod restart;
+mod rollout;
 mod shutdown;
 mod status;
 mod traffic;

@@ -218,12 +218,12 @@ impl Fleet {
         admin_at(self.control_plane.address("admin")?, token)
     }
 
-    /// Applies a catalog and returns its revision.
+    /// Applies a catalog to all nodes at once, whatever its rollout says, and returns its revision.
     pub async fn apply(&self, catalog: &Document) -> anyhow::Result<u64> {
         self.apply_text(&catalog.text(), None).await
     }
 
-    /// Applies a document and returns its revision.
+    /// Applies a document to all nodes at once and returns its revision.
     pub async fn apply_text(&self, document: &str, expected_revision: Option<u64>) -> anyhow::Result<u64> {
         apply_by(self.admin()?, document.to_owned(), expected_revision).await
     }
@@ -366,6 +366,8 @@ pub async fn apply_by(admin: Admin, document: String, expected_revision: Option<
         document: document.into_bytes(),
         expected_revision,
         message: "tests".to_owned(),
+        strategy: admin::RolloutStrategy::Immediate.into(),
+        reason: "tests".to_owned(),
         ..Default::default()
     };
     let response = client.apply_catalog(request).await?.into_inner();

@@ -134,8 +134,8 @@ pub(super) const COST: Keys = Keys {
 /// Every kind of table, for the test that the reference is complete.
 #[cfg(test)]
 pub(super) const TABLES: [&Keys; 14] = [
-    &TOP, &ROLLOUT, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &AUTH, &OVERRIDE, &TLS, &MODEL, &PRICE, &ROUTE,
-    &COST,
+    &TOP, &ROLLOUT, &POLICY, &BREAKER, &GATE, &TIMEOUTS, &CHANNEL, &AUTH, &OVERRIDE, &TLS, &MODEL, &PRICE,
+    &ROUTE, &COST,
 ];
 
 /// What a key is to a table.

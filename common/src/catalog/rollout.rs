@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::label;
 use crate::limits::{ROLLOUT_BAKE, ROLLOUT_STAGES};
 
 /// The `[rollout]` table of a catalog.
@@ -66,12 +67,9 @@ impl FromStr for Stage {
             let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent));
             return percent.map(Stage::Share).ok_or(NoStage);
         }
-        if let Some((name, value)) = text.split_once('=') {
-            let is_plain = |text: &str| !text.is_empty() && text.trim() == text && !text.contains('\0');
-            if !is_plain(name) || !is_plain(value) {
-                return Err(NoStage);
-            }
-            return Ok(Stage::Label { name: name.to_owned(), value: value.to_owned() });
+        if text.contains('=') {
+            let (name, value) = label::parse(text).map_err(|_| NoStage)?;
+            return Ok(Stage::Label { name, value });
         }
         let count = text.parse().ok().filter(|count| *count > 0 && is_digits(text));
         count.map(Stage::Count).ok_or(NoStage)
@@ -84,11 +82,11 @@ mod tests {
 
     #[test]
     fn a_stage_is_a_number_a_share_or_a_label_and_is_written_as_it_is_read() {
-        for text in ["1", "25", "1%", "25%", "100%", "region=eu", "zone=a=b"] {
+        for text in ["1", "25", "1%", "25%", "100%", "region=eu", "zone=a:b"] {
             assert_eq!(text.parse::<Stage>().unwrap().to_string(), text);
         }
         for text in
-            ["", "0", "-1", "+1", "1.5", "0%", "101%", "%", "5 %", "all", "=eu", "region=", "region= eu"]
+            ["", "0", "-1", "+1", "1.5", "0%", "101%", "%", "5 %", "all", "=eu", "region= eu", "a=b=c"]
         {
             assert!(text.parse::<Stage>().is_err(), "{text:?}");
         }

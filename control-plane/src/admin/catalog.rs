@@ -8,10 +8,12 @@ use tonic::{Request, Response, Status};
 
 use super::Admin;
 use crate::access::Caller;
+use crate::error::Error;
 use crate::grpc::status;
 use crate::nodes::Lacking;
 use crate::revision::change::{self, Rollback, To};
-use crate::revision::{self, Apply};
+use crate::revision::{self, Apply, Replaces};
+use crate::rollout::Strategy;
 use crate::store::rows::Revision;
 
 const LIMIT_DEFAULT: u32 = 50;
@@ -46,6 +48,9 @@ impl CatalogService for Admin {
             idempotency_key: &request.idempotency_key,
             dry_run: request.dry_run,
             action: "catalog.apply",
+            strategy: strategy(request.strategy)?,
+            reason: &request.reason,
+            replaces: Replaces::Superseded,
         };
         let applied = revision::apply(&self.plane, apply).await.map_err(status::of)?;
         Ok(Response::new(pb::ApplyCatalogResponse {
@@ -69,6 +74,8 @@ impl CatalogService for Admin {
             message: &request.message,
             caller,
             idempotency_key: &request.idempotency_key,
+            strategy: strategy(request.strategy)?,
+            reason: &request.reason,
         };
         let applied = change::roll_back(&self.plane, ask).await.map_err(status::of)?;
         Ok(Response::new(pb::RollbackCatalogResponse {
@@ -120,6 +127,18 @@ impl CatalogService for Admin {
         Ok(Response::new(pb::ListRevisionsResponse {
             revisions: revisions.into_iter().map(convert).collect(),
         }))
+    }
+}
+
+/// A strategy of a later version is refused, and not taken for one that this version has.
+fn strategy(asked: i32) -> Result<Strategy, Status> {
+    match pb::RolloutStrategy::try_from(asked) {
+        Ok(pb::RolloutStrategy::Unspecified | pb::RolloutStrategy::Staged) => Ok(Strategy::Staged),
+        Ok(pb::RolloutStrategy::Immediate) => Ok(Strategy::Immediate),
+        Err(_unknown) => {
+            let message = "must be staged or immediate".to_owned();
+            Err(status::of(Error::Argument { field: "strategy", message }))
+        }
     }
 }
 

@@ -48,12 +48,11 @@ impl NodeService for Admin {
 impl Admin {
     fn nodes(&self) -> Vec<pb::Node> {
         let wanted = self.plane.head.now();
-        let target = wanted.as_ref().map(|wanted| &wanted.target);
         let convert = |node: NodeView| {
-            let violations = node.violations(target);
+            let violations = node.violations();
             convert(node, violations)
         };
-        self.plane.nodes.list(target).into_iter().map(convert).collect()
+        self.plane.nodes.list(wanted.as_deref()).into_iter().map(convert).collect()
     }
 
     /// Ends when nobody listens.

@@ -115,6 +115,7 @@ fn shown(seen: Status) -> pb::Status {
         channels: seen.channels.into_iter().map(channel).collect(),
         nodes_connected: seen.nodes_connected,
         nodes_known: seen.nodes_known,
+        rollout: seen.rollout.unwrap_or_default(),
     }
 }
 

@@ -110,13 +110,16 @@ fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
     }) {
         return fault("totals", "count more than is possible");
     }
+    let length_ms = window.end_ms - window.start_ms;
+    let until_ms = until_ms(window.end_ms, now_ms);
     let window = Window::from(window);
     Ok(Claim {
         node_id: request.node_id,
         boot_id: request.boot_id,
         first_seq: window.first_seq,
         last_seq: window.last_seq,
-        until_ms: until_ms(window.end_ms, now_ms),
+        from_ms: until_ms.saturating_sub(length_ms),
+        until_ms,
         counts: window.counts,
         totals,
         acknowledged_through: request.acknowledged_through,

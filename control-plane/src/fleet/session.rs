@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
-use crate::revision::encoded::{Encoded, Part, Target};
+use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
 use read::{
     LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_quarantine, read_violations,
@@ -113,6 +113,8 @@ impl End {
 pub struct Session {
     greeting: Greeting,
     phase: Phase,
+    /// Of the node; empty before its Hello.
+    id: String,
     facts: Facts,
     wanted: Arc<Wanted>,
     /// Contents that are not sent to this node again.
@@ -141,6 +143,7 @@ impl Session {
         Session {
             greeting,
             phase: Phase::Waiting { until: now + HELLO_WITHIN },
+            id: String::new(),
             facts: Facts::default(),
             wanted,
             refused: HashSet::new(),
@@ -232,6 +235,7 @@ impl Session {
         let rejected = hello.rejected.into_iter().filter(|rejection| is_known_kind(rejection.kind));
         self.reject(rejected.collect());
         self.phase = Phase::Idle;
+        self.id.clone_from(&hello.node_id);
         let welcome = pb::Welcome {
             epoch: self.wanted.target.epoch,
             control_plane_id: self.greeting.control_plane_id.clone(),
@@ -314,7 +318,7 @@ impl Session {
             return Vec::new();
         }
         self.heartbeat_at = now + HEARTBEAT;
-        let target = Some((&self.wanted.target).into());
+        let target = Some(self.aim().into());
         vec![Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target }))]
     }
 
@@ -334,10 +338,11 @@ impl Session {
         if !matches!(self.phase, Phase::Idle) {
             return Vec::new();
         }
-        let Target { epoch, catalog, keys } = &self.wanted.target;
+        let aim = self.aim();
+        let (epoch, keys) = (aim.epoch, &self.wanted.target.keys);
         let applied = self.facts.applied;
         // The versions of another epoch say nothing about those of this one.
-        let is_same_epoch = applied.epoch == *epoch;
+        let is_same_epoch = applied.epoch == epoch;
         let has = |part: Part, applied: Option<Part>| is_same_epoch && applied == Some(part);
         let is_due = |part: Part, applied: Option<Part>| !has(part, applied) && !self.refused.contains(&part);
         let has_nothing = !is_same_epoch || applied.catalog.is_none();
@@ -345,15 +350,19 @@ impl Session {
         let is_out = |content: &Encoded| {
             self.refused.contains(&content.part) || !self.facts.lacks(&content.needs).is_empty()
         };
-        let head = catalog.as_ref().filter(|head| has_nothing && is_out(head));
-        let catalog = match head.map(|head| head.part) {
-            None => catalog.as_ref(),
-            Some(head) => match self.stand_in.stand(head, is_out) {
-                Stand::Ready(stand_in) => Some(stand_in),
-                Stand::Look(below) => return vec![Action::FindAccepted { epoch: *epoch, below }],
-                Stand::Nothing => catalog.as_ref(),
-            },
-        };
+        // What the node keeps because it is newer than what it should have is neither the head nor the base.
+        let mut catalog = aim.catalog.and_then(|part| self.wanted.content(part));
+        let mut catalog_part = aim.catalog;
+        if let Some(head) = catalog.filter(|head| has_nothing && is_out(head)) {
+            match self.stand_in.stand(head.part, is_out) {
+                Stand::Ready(stand_in) => {
+                    catalog = Some(stand_in);
+                    catalog_part = Some(stand_in.part);
+                }
+                Stand::Look(below) => return vec![Action::FindAccepted { epoch, below }],
+                Stand::Nothing => {}
+            }
+        }
         let new_catalog = catalog.filter(|encoded| is_due(encoded.part, applied.catalog) && !is_out(encoded));
         let new_keys = Some(keys).filter(|encoded| is_due(encoded.part, applied.keys));
         if new_catalog.is_none() && new_keys.is_none() {
@@ -364,10 +373,10 @@ impl Session {
         let stays = |part: Option<Part>, new: bool, applied: Option<Part>| {
             if new || part.is_some_and(|part| has(part, applied)) { part } else { applied }
         };
-        let catalog_part = stays(catalog.map(|e| e.part), new_catalog.is_some(), applied.catalog);
+        let catalog_part = stays(catalog_part, new_catalog.is_some(), applied.catalog);
         let keys_part = stays(Some(keys.part), new_keys.is_some(), applied.keys);
         let target = pb::Target {
-            epoch: *epoch,
+            epoch,
             catalog: catalog_part.map(Into::into),
             keys: keys_part.map(Into::into),
             live: None,
@@ -388,13 +397,17 @@ impl Session {
 
     /// Says once that the node runs what it should.
     fn confirm(&mut self) -> Vec<Action> {
-        let target = &self.wanted.target;
-        let wanted = Applied::wanted(target);
-        if self.facts.applied != wanted || self.confirmed == Some(wanted) {
+        let aim = self.aim();
+        if self.facts.applied != aim || self.confirmed == Some(aim) {
             return Vec::new();
         }
-        self.confirmed = Some(wanted);
-        vec![Action::Send(Said::UpToDate(pb::UpToDate { target: Some(target.into()) }))]
+        self.confirmed = Some(aim);
+        vec![Action::Send(Said::UpToDate(pb::UpToDate { target: Some(aim.into()) }))]
+    }
+
+    /// What this node should run now.
+    fn aim(&self) -> Applied {
+        self.wanted.aim(&self.id, &self.facts.applied)
     }
 
     fn reject(&mut self, rejections: Vec<pb::Rejection>) {

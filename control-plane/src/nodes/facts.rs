@@ -2,10 +2,11 @@
 
 use common::feature::{Features, Needs};
 use common::label::Labels;
+use common::pb::fleet as pb;
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use crate::revision::encoded::{Part, Target};
+use crate::revision::encoded::Part;
 use crate::store::rows;
 
 /// What a node says of itself.
@@ -53,13 +54,14 @@ pub struct Applied {
     pub keys: Option<Part>,
 }
 
-impl Applied {
-    /// What a node runs that runs the target.
-    pub fn wanted(target: &Target) -> Self {
-        Applied {
-            epoch: target.epoch,
-            catalog: target.catalog.as_ref().map(|encoded| encoded.part),
-            keys: Some(target.keys.part),
+impl From<Applied> for pb::Target {
+    fn from(applied: Applied) -> Self {
+        pb::Target {
+            epoch: applied.epoch,
+            catalog: applied.catalog.map(Into::into),
+            keys: applied.keys.map(Into::into),
+            live: None,
+            secrets: None,
         }
     }
 }
@@ -163,27 +165,34 @@ impl Facts {
     }
 }
 
-/// Whether a content is what nodes should run.
-pub fn is_in_target(part: &Part, target: &Target) -> bool {
-    target.keys.part == *part || target.catalog.as_ref().is_some_and(|encoded| encoded.part == *part)
+/// Whether a content is what a node should run.
+pub fn is_in_aim(part: Part, aim: &Applied) -> bool {
+    aim.keys == Some(part) || aim.catalog == Some(part)
 }
 
-/// The state that follows from what a node says of itself.
-pub fn state(facts: &Facts, is_connected: bool, is_lost: bool, target: Option<&Target>) -> State {
+/// The state that follows from what a node says of itself, from what it should run, and from whether it lacks something
+/// for that.
+pub fn state(
+    facts: &Facts,
+    is_connected: bool,
+    is_lost: bool,
+    aim: Option<&Applied>,
+    is_lacking: bool,
+) -> State {
     if !is_connected && facts.drained {
         return State::Drained;
     }
     if is_lost {
         return State::Lost;
     }
-    let Some(target) = target else { return State::Behind };
-    if facts.applied == Applied::wanted(target) {
+    let Some(aim) = aim else { return State::Behind };
+    if facts.applied == *aim {
         State::InSync
-    } else if facts.rejected.iter().any(|rejected| is_in_target(&rejected.part, target)) {
+    } else if facts.rejected.iter().any(|rejected| is_in_aim(rejected.part, aim)) {
         State::Rejected
-    } else if facts.quarantined.iter().any(|quarantined| is_in_target(&quarantined.part, target)) {
+    } else if facts.quarantined.iter().any(|quarantined| is_in_aim(quarantined.part, aim)) {
         State::Quarantined
-    } else if target.catalog.as_ref().is_some_and(|encoded| !facts.lacks(&encoded.needs).is_empty()) {
+    } else if is_lacking {
         State::Incompatible
     } else {
         State::Behind

@@ -1,7 +1,7 @@
 //! What is shown of nodes: by what they said, by whether they are connected, by time.
 
 use super::*;
-use crate::revision::encoded::{Encoded, Part};
+use crate::revision::encoded::{Encoded, Part, Target};
 
 const LOST_MS: u64 = HEARTBEAT_LOST.as_millis() as u64;
 
@@ -9,9 +9,10 @@ fn part(version: u64) -> Part {
     Part { version, sha256: [version as u8; 32] }
 }
 
-fn target(revision: u64) -> Target {
+fn target(revision: u64) -> Wanted {
     let encoded = |part| Encoded { part, packed: Default::default(), needs: Default::default() };
-    Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)) }
+    let target = Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)) };
+    Wanted { target, current: None, base: None, rollout: None }
 }
 
 fn running(revision: u64) -> Facts {
@@ -19,7 +20,7 @@ fn running(revision: u64) -> Facts {
     Facts { boot_id: "b".into(), applied, ..Facts::default() }
 }
 
-fn state(nodes: &Nodes, target: &Target) -> State {
+fn state(nodes: &Nodes, target: &Wanted) -> State {
     nodes.list(Some(target))[0].state
 }
 
@@ -33,8 +34,8 @@ fn a_node_is_in_sync_behind_rejected_or_quarantined_by_what_it_says() {
     let mut facts = Facts { rejected: vec![Rejected { part: part(2), violations }], ..running(1) };
     conn.record(&facts);
     assert_eq!(state(&nodes, &target(2)), State::Rejected);
-    assert_eq!(nodes.list(None)[0].violations(Some(&target(2))).len(), 1);
-    assert_eq!(nodes.list(None)[0].violations(Some(&target(3))), []);
+    assert_eq!(nodes.list(Some(&target(2)))[0].violations().len(), 1);
+    assert_eq!(nodes.list(Some(&target(3)))[0].violations(), []);
     assert_eq!(state(&nodes, &target(3)), State::Behind);
     facts.quarantined = vec![Quarantined { part: part(3), crashes: 2 }];
     conn.record(&facts);
@@ -51,12 +52,12 @@ fn a_node_that_lacks_what_the_target_needs_is_incompatible_and_says_what_it_lack
         Arc::new(Needs { schema: 1, features })
     };
     let mut wants = target(2);
-    wants.catalog.as_mut().unwrap().needs = needs(&["a"]);
+    wants.target.catalog.as_mut().unwrap().needs = needs(&["a"]);
     assert_eq!(state(&nodes, &wants), State::Behind);
     assert_eq!(nodes.lacking(&needs(&["a"])), []);
-    wants.catalog.as_mut().unwrap().needs = needs(&["a", "b"]);
+    wants.target.catalog.as_mut().unwrap().needs = needs(&["a", "b"]);
     assert_eq!(state(&nodes, &wants), State::Incompatible);
-    let [said] = &nodes.list(Some(&wants))[0].violations(Some(&wants))[..] else { panic!() };
+    let [said] = &nodes.list(Some(&wants))[0].violations()[..] else { panic!() };
     assert!(said.message.contains("version 0.9") && said.message.contains("lacks b"), "{}", said.message);
     let lacking = Lacking { node_id: "n".into(), version: "0.9".into(), lacks: vec!["b".into()] };
     assert_eq!(nodes.lacking(&needs(&["a", "b"])), [lacking]);

@@ -95,6 +95,7 @@ impl Fixture {
             boot_id: "boot".to_owned(),
             first_seq: seq,
             last_seq: seq,
+            from_ms: NOW_MS - seconds_ago * 1000 - 10_000,
             until_ms: NOW_MS - seconds_ago * 1000,
             counts,
             totals: None,

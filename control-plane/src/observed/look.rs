@@ -44,6 +44,7 @@ pub fn fleet(plane: &Plane) -> Result<Fleet, Error> {
     let (connected, known) = plane.nodes.count();
     Ok(Fleet {
         revision: wanted.revision(),
+        rollout: wanted.under_way().map(|rollout| rollout.to_string()),
         models: catalog.map(channels_by_model).unwrap_or_default(),
         open_on: plane.nodes.open_channels(),
         nodes_connected: connected as u64,

@@ -23,6 +23,7 @@ fn fleet() -> Fleet {
         open_on: BTreeMap::from([("reseller".into(), vec!["node-a".into()])]),
         nodes_connected: 1,
         nodes_known: 2,
+        rollout: None,
     }
 }
 
@@ -133,7 +134,7 @@ fn the_json_has_the_counts_beside_the_rate_and_null_for_no_data() {
     let json = serde_json::to_value(status(&Counted::default())).unwrap();
     let want = serde_json::json!({
         "at_ms": 100_000, "window_seconds": 3600, "revision": 42, "data_until_ms": null,
-        "nodes_connected": 1, "nodes_known": 2,
+        "nodes_connected": 1, "nodes_known": 2, "rollout": null,
         "models": [{
             "model": "gpt-4o", "success_rate": null, "served": 0, "exhausted": 0, "cut": 0, "bad_request": 0,
             "canceled": 0, "refused": 0,

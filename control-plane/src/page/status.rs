@@ -62,9 +62,8 @@ async fn view(plane: &Plane) -> Result<View, Error> {
     let span = |index: usize| look::status(plane, rates::SPANS[index].1, None);
     let spans = [span(0).await?, span(1).await?, span(2).await?];
     let wanted = plane.wanted()?;
-    let rows = plane.nodes.list(Some(&wanted.target)).into_iter();
-    let nodes =
-        rows.map(|node| NodeRow { violations: node.violations(Some(&wanted.target)), node }).collect();
+    let rows = plane.nodes.list(Some(&wanted)).into_iter();
+    let nodes = rows.map(|node| NodeRow { violations: node.violations(), node }).collect();
     Ok(View { spans, nodes })
 }
 
@@ -117,7 +116,9 @@ fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
         let revision = if day.revision == 0 { "none yet".to_owned() } else { day.revision.to_string() };
         let age = day.data_age().map_or("no data".to_owned(), |age| format!("{} old", span(age)));
         let nodes = format!("{} of {} connected", day.nodes_connected, day.nodes_known);
-        for (name, value) in [("Revision", revision), ("Nodes", nodes), ("Newest data", age)] {
+        let rollout = day.rollout.clone().map(|rollout| ("Rollout", rollout));
+        let told = [("Revision", revision), ("Nodes", nodes), ("Newest data", age)];
+        for (name, value) in told.into_iter().chain(rollout) {
             html.node("div", &[], |html| {
                 html.leaf("dt", &[], name);
                 html.leaf("dd", &[], &value);

@@ -8,6 +8,7 @@ use super::{Applied, Apply, apply, find, read};
 use crate::access::Caller;
 use crate::error::Error;
 use crate::plane::Plane;
+use crate::rollout::Strategy;
 
 /// What a comparison leads to.
 #[derive(Debug)]
@@ -89,6 +90,10 @@ pub struct Rollback<'a> {
     pub caller: Caller,
     /// As for an apply.
     pub idempotency_key: &'a str,
+    /// As for an apply.
+    pub strategy: Strategy,
+    /// As for an apply.
+    pub reason: &'a str,
 }
 
 /// Makes the document of an earlier revision the current one.
@@ -100,9 +105,9 @@ pub async fn roll_back(plane: &Plane, ask: Rollback<'_>) -> Result<Applied, Erro
     let earlier = find(plane, ask.revision).await?;
     let said = format!("rollback to revision {}", ask.revision);
     let message = if ask.message.is_empty() { &said } else { ask.message };
-    let Rollback { expected, caller, idempotency_key, .. } = ask;
-    let back = Apply::of(earlier.document, caller);
-    apply(plane, Apply { expected, message, idempotency_key, action: "catalog.rollback", ..back }).await
+    let Rollback { expected, caller, idempotency_key, strategy, reason, .. } = ask;
+    let back = Apply { action: "catalog.rollback", strategy, reason, ..Apply::of(earlier.document, caller) };
+    apply(plane, Apply { expected, message, idempotency_key, ..back }).await
 }
 
 #[cfg(test)]
@@ -115,7 +120,15 @@ mod tests {
     }
 
     fn rollback(revision: u64) -> Rollback<'static> {
-        Rollback { revision, expected: None, message: "", caller: Caller::bootstrap(), idempotency_key: "" }
+        Rollback {
+            revision,
+            expected: None,
+            message: "",
+            caller: Caller::bootstrap(),
+            idempotency_key: "",
+            strategy: Strategy::Staged,
+            reason: "",
+        }
     }
 
     fn dearer() -> String {

@@ -84,15 +84,3 @@ pub struct Target {
     /// The list of client keys.
     pub keys: Encoded,
 }
-
-impl From<&Target> for pb::Target {
-    fn from(target: &Target) -> Self {
-        pb::Target {
-            epoch: target.epoch,
-            catalog: target.catalog.as_ref().map(|encoded| encoded.part.into()),
-            keys: Some(target.keys.part.into()),
-            live: None,
-            secrets: None,
-        }
-    }
-}

@@ -1,4 +1,4 @@
-//! Which revision and which keys are wanted now, in memory, whoever changed them: this process wakes
+//! Which revisions and which keys are wanted now, by which node, in memory, whoever changed them: this process wakes
 //! it after a change of its own, and it looks every two seconds for those of others. While the
 //! database is away it stays as it was.
 
@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use super::encoded::{Encoded, Part, Target};
 use crate::audit;
 use crate::error::Error;
+use crate::nodes::Applied;
+use crate::rollout::Rollout;
 use crate::store::Store;
 use crate::store::rows::{FullRevision, Heads};
 
@@ -29,10 +31,14 @@ pub struct Current {
 /// What is wanted now.
 #[derive(Debug)]
 pub struct Wanted {
-    /// What nodes should run.
+    /// What nodes should run in the end: the newest of each part.
     pub target: Target,
     /// The revision that the target's catalog was compiled from; none before the first.
     pub current: Option<Arc<Current>>,
+    /// How that revision reaches the fleet; none where an earlier version of the program made it, for all at once.
+    pub rollout: Option<Arc<Rollout>>,
+    /// The catalog for nodes that the rollout has not reached; none once it is for all.
+    pub base: Option<Encoded>,
 }
 
 impl Wanted {
@@ -41,9 +47,37 @@ impl Wanted {
         self.target.catalog.as_ref().map_or(0, |encoded| encoded.part.version)
     }
 
+    /// What a node should run now. All parts but the catalog are the same for all. A node that was given more than
+    /// the base, by a rollout that did not come through, keeps it until its turn comes: inside an epoch nodes do not go back.
+    pub fn aim(&self, node: &str, applied: &Applied) -> Applied {
+        let Target { epoch, catalog, keys } = &self.target;
+        let head = catalog.as_ref().map(|encoded| encoded.part);
+        let staged = self.rollout.as_ref().filter(|rollout| rollout.wanted_for(node) != rollout.revision);
+        let catalog = match (staged, &self.base) {
+            (Some(_), Some(base)) => {
+                let kept = applied.catalog.filter(|_| applied.epoch == *epoch);
+                Some(kept.filter(|kept| kept.version > base.part.version).unwrap_or(base.part))
+            }
+            _ => head,
+        };
+        Applied { epoch: *epoch, catalog, keys: Some(keys.part) }
+    }
+
+    /// A catalog to be sent: the head's or the base's.
+    pub fn content(&self, part: Part) -> Option<&Encoded> {
+        let contents = self.target.catalog.iter().chain(&self.base);
+        contents.into_iter().find(|encoded| encoded.part == part)
+    }
+
+    /// The rollout of the current revision while it may still change.
+    pub fn under_way(&self) -> Option<&Rollout> {
+        self.rollout.as_deref().filter(|rollout| rollout.is_under_way())
+    }
+
     fn heads(&self) -> Heads {
         let (epoch, keys) = (self.target.epoch, self.target.keys.part.version);
-        Heads { epoch, revision: self.revision(), keys }
+        let rollout = self.rollout.as_ref().map_or(0, |rollout| rollout.version);
+        Heads { epoch, revision: self.revision(), keys, rollout }
     }
 }
 
@@ -124,7 +158,8 @@ fn is_newer(read: Heads, known: Heads) -> bool {
 }
 
 fn is_behind(read: Heads, known: Heads) -> bool {
-    let is_lower = read.revision < known.revision || read.keys < known.keys;
+    let is_lower_rollout = read.revision == known.revision && read.rollout < known.rollout;
+    let is_lower = read.revision < known.revision || read.keys < known.keys || is_lower_rollout;
     read.epoch < known.epoch || (read.epoch == known.epoch && is_lower)
 }
 
@@ -136,16 +171,40 @@ async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wan
         None => {
             let full = store.revision(heads.revision).await?;
             let full = full.ok_or(Error::Broken("the newest revision is not there"))?;
-            let part = Part { version: full.revision.number, sha256: full.snapshot_sha256 };
-            let encoded = Encoded::kept(part, full.snapshot_zstd.clone()).await;
-            (Some(encoded), Some(Arc::new(current(full).await?)))
+            (Some(encoded(&full).await), Some(Arc::new(current(full).await?)))
         }
+    };
+    let rollout = match store.rollout(heads.revision).await? {
+        Some(row) => {
+            let unread = Error::Broken("the rollout is of a later version of this program");
+            Some(Arc::new(Rollout::from_row(&row).ok_or(unread)?))
+        }
+        None => None,
+    };
+    let base = match rollout.as_deref().filter(|rollout| !rollout.is_for_all()) {
+        Some(rollout) => Some(read_base(store, rollout.base, known).await?),
+        None => None,
     };
     let keys = match known.filter(|wanted| wanted.target.keys.part.version == heads.keys) {
         Some(wanted) => wanted.target.keys.clone(),
         None => read_keys(store).await?,
     };
-    Ok(Wanted { target: Target { epoch: heads.epoch, catalog, keys }, current })
+    Ok(Wanted { target: Target { epoch: heads.epoch, catalog, keys }, current, rollout, base })
+}
+
+async fn encoded(full: &FullRevision) -> Encoded {
+    let part = Part { version: full.revision.number, sha256: full.snapshot_sha256 };
+    Encoded::kept(part, full.snapshot_zstd.clone()).await
+}
+
+/// What nodes get that a rollout has not reached; mostly what was the head a moment ago.
+async fn read_base(store: &Store, number: u64, known: Option<&Wanted>) -> Result<Encoded, Error> {
+    let held = known.into_iter().flat_map(|wanted| wanted.target.catalog.iter().chain(&wanted.base));
+    if let Some(held) = held.into_iter().find(|encoded| encoded.part.version == number) {
+        return Ok(held.clone());
+    }
+    let gone = Error::Broken("the revision that a rollout leads away from is not there");
+    Ok(encoded(&store.revision(number).await?.ok_or(gone)?).await)
 }
 
 async fn current(full: FullRevision) -> Result<Current, Error> {
@@ -181,8 +240,11 @@ mod tests {
 
     #[test]
     fn fr_011_what_is_wanted_never_goes_back_inside_an_epoch() {
-        let at = |epoch, revision, keys| Heads { epoch, revision, keys };
+        let at = |epoch, revision, keys| Heads { epoch, revision, keys, rollout: 2 };
         let known = at(7, 5, 3);
+        assert!(is_newer(Heads { rollout: 3, ..known }, known));
+        assert!(is_newer(Heads { revision: 6, rollout: 1, ..known }, known));
+        assert!(!is_newer(Heads { rollout: 1, ..known }, known));
         for (read, newer) in [
             (at(7, 6, 3), true),
             (at(7, 5, 4), true),

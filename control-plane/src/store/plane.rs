@@ -10,7 +10,8 @@ use crate::store::rows::Heads;
 statements! {
     MAKE = "insert into plane (id, epoch, created_at_ms) values (1, $1, $1) on conflict (id) do nothing";
     BEGIN_EPOCH = "update plane set epoch = $2 where id = 1 and epoch = $1";
-    HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version
+    HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version,
+               coalesce((select r.version from rollout r where r.revision = (select max(number) from revision)), 0)
              from plane p, part k where p.id = 1 and k.kind = 'keys'";
 }
 
@@ -30,6 +31,12 @@ pub async fn begin_epoch(pool: &Pool<Db>, over: u64, next: u64, entry: &Entry) -
 }
 
 pub async fn heads(pool: &Pool<Db>) -> Result<Heads, sqlx::Error> {
-    let (epoch, revision, keys): (i64, i64, i64) = sqlx::query_as(HEADS).fetch_one(pool).await?;
-    Ok(Heads { epoch: from_db(epoch), revision: from_db(revision), keys: from_db(keys) })
+    let row: (i64, i64, i64, i64) = sqlx::query_as(HEADS).fetch_one(pool).await?;
+    let (epoch, revision, keys, rollout) = row;
+    Ok(Heads {
+        epoch: from_db(epoch),
+        revision: from_db(revision),
+        keys: from_db(keys),
+        rollout: from_db(rollout),
+    })
 }

@@ -9,6 +9,7 @@ pub mod migrate;
 pub mod nodes;
 pub mod plane;
 pub mod revisions;
+pub mod rollouts;
 pub mod windows;
 
 use super::{BEGIN, Db, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
@@ -34,6 +35,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         nodes::ALL,
         plane::ALL,
         revisions::ALL,
+        rollouts::ALL,
         windows::ALL,
     ];
     files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS])

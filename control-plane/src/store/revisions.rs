@@ -3,10 +3,10 @@
 use sqlx::Pool;
 
 use super::leader::fence;
-use super::{BEGIN, Db, audit, statements};
+use super::{BEGIN, Db, audit, rollouts, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::Entry;
-use crate::store::rows::{FullRevision, Revision};
+use crate::store::rows::{FullRevision, Revision, Rollout};
 
 statements! {
     // The program numbers them: one above the newest that it saw. Two that saw the same meet at the
@@ -19,9 +19,12 @@ statements! {
                    idempotency_key
             from revision where number = $1";
     BY_KEY = "select number, sha256, author, message, created_at_ms from revision where idempotency_key = $1";
-    // What some node runs, or ran when it was last seen, stays whatever its age.
+    // What some node runs, or ran when it was last seen, stays whatever its age, and so does what a rollout goes back to.
     PRUNE = "delete from revision where number < $1
-             and not exists (select 1 from node where node.applied_revision = revision.number)";
+             and not exists (select 1 from node where node.applied_revision = revision.number)
+             and not exists (select 1 from rollout where rollout.is_under_way and rollout.base = revision.number)";
+    PRUNE_ROLLOUTS = "delete from rollout where revision < $1
+             and not exists (select 1 from revision where revision.number = rollout.revision)";
     LIST = "select number, sha256, author, message, created_at_ms from revision
             where number < $1 order by number desc limit $2";
 }
@@ -33,8 +36,15 @@ fn revision((number, sha256, author, message, at): Columns) -> Result<Revision, 
     Ok(Revision { number, sha256: sha(sha256)?, author, message, created_at_ms })
 }
 
-/// Keeps a revision and what is logged of it, if its number and its idempotency key are free. Returns whether they were.
-pub async fn insert(pool: &Pool<Db>, new: &FullRevision, entry: &Entry) -> Result<bool, sqlx::Error> {
+/// Keeps a revision with its rollout and what is logged of it, and ends the one that was under way, if number and idempotency key are free and
+/// that one has not changed. Returns whether it is so.
+pub async fn insert(
+    pool: &Pool<Db>,
+    new: &FullRevision,
+    rollout: &Rollout,
+    over: Option<&Rollout>,
+    entry: &Entry,
+) -> Result<bool, sqlx::Error> {
     let mut tx = pool.begin_with(BEGIN).await?;
     let inserted = sqlx::query(INSERT)
         .bind(to_db(new.revision.number))
@@ -55,6 +65,13 @@ pub async fn insert(pool: &Pool<Db>, new: &FullRevision, entry: &Entry) -> Resul
             return Ok(false);
         }
         Err(error) => return Err(error),
+    }
+    rollouts::insert(&mut tx, rollout).await?;
+    if let Some(over) = over
+        && !rollouts::update_in(&mut tx, over).await?
+    {
+        tx.rollback().await?;
+        return Ok(false);
     }
     audit::append(&mut tx, entry).await?;
     tx.commit().await?;
@@ -81,11 +98,12 @@ pub async fn by_key(pool: &Pool<Db>, key: &str) -> Result<Option<Revision>, sqlx
     row.map(revision).transpose()
 }
 
-/// Removes the revisions below `number` that no node runs. Returns how many there were.
+/// Removes the revisions below `number` that no node runs and no rollout needs. Returns how many there were.
 pub async fn prune(pool: &Pool<Db>, leader: u64, number: u64) -> Result<u64, sqlx::Error> {
     let mut tx = pool.begin_with(BEGIN).await?;
     fence(&mut tx, leader).await?;
     let pruned = sqlx::query(PRUNE).bind(to_db(number)).execute(&mut *tx).await?.rows_affected();
+    sqlx::query(PRUNE_ROLLOUTS).bind(to_db(number)).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(pruned)
 }

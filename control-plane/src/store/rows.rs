@@ -4,6 +4,8 @@ use bytes::Bytes;
 use common::snapshot::Sha;
 use common::window::Totals;
 
+use super::entry::Entry;
+
 /// A catalog revision without its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision {
@@ -58,6 +60,32 @@ pub struct Heads {
     pub revision: u64,
     /// The version of the key list.
     pub keys: u64,
+    /// The version of that revision's rollout; 0 when it has none.
+    pub rollout: u64,
+}
+
+/// Who changes a rollout.
+#[derive(Debug, Clone, Copy)]
+pub enum By<'a> {
+    /// An operator, and what is logged of it.
+    Operator(&'a Entry),
+    /// The leader of this epoch.
+    Leader(u64),
+}
+
+/// How a revision reaches, or reached, the fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// The revision.
+    pub revision: u64,
+    /// The newest revision that the whole fleet may run.
+    pub base: u64,
+    /// Grows with each change; over which one a change is made.
+    pub version: u64,
+    /// Whether it may still change.
+    pub is_under_way: bool,
+    /// JSON that only `rollout` reads.
+    pub body: String,
 }
 
 /// A node as it was last seen.
@@ -113,6 +141,8 @@ pub struct Claim {
     pub first_seq: u64,
     /// Number of the last.
     pub last_seq: u64,
+    /// Its beginning, on the same clock as its end.
+    pub from_ms: u64,
     /// Its end, never later than the time of its coming.
     pub until_ms: u64,
     /// What was counted.

@@ -1,10 +1,13 @@
 //! Counters: each window counts exactly once, claimed and added in one transaction.
 
-use common::window::Totals;
+use std::collections::BTreeMap;
+
+use common::window::{RequestOutcome, Totals};
 use sqlx::{Pool, QueryBuilder, Transaction};
 
 use super::leader::fence;
 use super::{BEGIN, Db, LOCK_COUNTS, statements};
+use crate::rollout::Tally;
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::{AttemptRow, Claim, Claimed, Counted, RequestRow};
 
@@ -52,6 +55,10 @@ const ROWS_AT_ONCE: usize = 250;
 const ADD_ATTEMPTS: &str = "insert into attempt_count (at_ms, model, channel, class, count) ";
 const ADD_TO_ATTEMPTS: &str = " on conflict (at_ms, model, channel, class)
                                do update set count = attempt_count.count + excluded.count";
+const ADD_NODE_COUNTS: &str = "insert into node_count (at_ms, node_id, model, served, failed) ";
+const ADD_TO_NODE_COUNTS: &str = " on conflict (at_ms, node_id, model) do update
+                                  set served = node_count.served + excluded.served,
+                                      failed = node_count.failed + excluded.failed";
 const ADD_REQUESTS: &str = "insert into request_count (at_ms, model, outcome, count) ";
 const ADD_TO_REQUESTS: &str = " on conflict (at_ms, model, outcome)
                                do update set count = request_count.count + excluded.count";
@@ -144,6 +151,35 @@ async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Res
             row.push_bind(at).push_bind(model).push_bind(outcome).push_bind(to_db(**count));
         });
         insert.push(ADD_TO_REQUESTS).build().persistent(false).execute(&mut **tx).await?;
+    }
+    add_by_node(tx, claim).await
+}
+
+/// Adds what rollouts are judged by: requests that were served or failed, under the beginning of their window.
+async fn add_by_node(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<(), sqlx::Error> {
+    let mut by_model: BTreeMap<&str, Tally> = BTreeMap::new();
+    for ((model, outcome), count) in &claim.counts.requests {
+        let counted = match RequestOutcome::parse(outcome) {
+            Some(RequestOutcome::Served) => Tally { served: *count, failed: 0 },
+            Some(RequestOutcome::Exhausted | RequestOutcome::Cut) => Tally { served: 0, failed: *count },
+            Some(RequestOutcome::BadRequest | RequestOutcome::Canceled | RequestOutcome::Refused(_))
+            | None => {
+                continue;
+            }
+        };
+        *by_model.entry(model).or_default() += counted;
+    }
+    let rows: Vec<(&str, Tally)> = by_model.into_iter().collect();
+    for rows in rows.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Db>::new(ADD_NODE_COUNTS);
+        insert.push_values(rows, |mut row, (model, tally)| {
+            row.push_bind(to_db(claim.from_ms))
+                .push_bind(&claim.node_id)
+                .push_bind(*model)
+                .push_bind(to_db(tally.served))
+                .push_bind(to_db(tally.failed));
+        });
+        insert.push(ADD_TO_NODE_COUNTS).build().persistent(false).execute(&mut **tx).await?;
     }
     Ok(())
 }

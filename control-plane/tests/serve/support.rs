@@ -193,6 +193,7 @@ impl Node {
             boot_id: format!("{id}-boot"),
             version: "0.1.0".into(),
             schema: 1,
+            features: common::feature::known().into_iter().collect(),
             applied,
             data_address: "127.0.0.1:8080".into(),
             ..Default::default()

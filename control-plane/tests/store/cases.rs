@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use control_plane::store::entry::Entry;
-use control_plane::store::rows::{FullRevision, Heads, Key, Node, Revision};
+use control_plane::store::rows::{FullRevision, Heads, Key, Node, Revision, Rollout};
 
+use crate::rollouts::rollout;
 use crate::{NOW, Place, lead};
 
-fn revision(number: u64) -> FullRevision {
+pub fn revision(number: u64) -> FullRevision {
     FullRevision {
         revision: Revision {
             number,
@@ -28,7 +29,7 @@ fn key(id: &str) -> Key {
     Key { id: id.into(), name: id.into(), sha256, created_at_ms: NOW, revoked_at_ms: None }
 }
 
-fn entry() -> Entry {
+pub fn entry() -> Entry {
     Entry { at_ms: NOW, actor: "admin".into(), action: "test".into(), ..Entry::default() }
 }
 
@@ -56,15 +57,15 @@ pub async fn migrations_are_safe_to_run_twice_and_by_many_at_once(place: Arc<Pla
 
 pub async fn the_epoch_is_given_once(place: Arc<Place>) {
     let store = place.open().await;
-    assert_eq!(store.heads().await.unwrap(), Heads { epoch: NOW, revision: 0, keys: 1 });
+    assert_eq!(store.heads().await.unwrap(), Heads { epoch: NOW, revision: 0, keys: 1, rollout: 0 });
 }
 
 pub async fn revisions_are_numbered_without_gaps_and_a_taken_number_is_refused(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=3 {
-        assert!(store.insert_revision(&revision(number), &entry()).await.unwrap());
+        assert!(store.insert_revision(&revision(number), &rollout(number), None, &entry()).await.unwrap());
     }
-    assert!(!store.insert_revision(&revision(2), &entry()).await.unwrap());
+    assert!(!store.insert_revision(&revision(2), &rollout(2), None, &entry()).await.unwrap());
     assert_eq!(store.heads().await.unwrap().revision, 3);
 }
 
@@ -73,7 +74,9 @@ pub async fn of_many_who_make_the_same_revision_one_wins(place: Arc<Place>) {
     let mut making = tokio::task::JoinSet::new();
     for n in 0..20 {
         let store = stores[n % 2].clone();
-        making.spawn(async move { store.insert_revision(&revision(1), &entry()).await.unwrap() });
+        making.spawn(async move {
+            store.insert_revision(&revision(1), &rollout(1), None, &entry()).await.unwrap()
+        });
     }
     let won = making.join_all().await.into_iter().filter(|won| *won).count();
     assert_eq!(won, 1);
@@ -82,11 +85,14 @@ pub async fn of_many_who_make_the_same_revision_one_wins(place: Arc<Place>) {
 pub async fn an_idempotency_key_belongs_to_one_revision(place: Arc<Place>) {
     let store = place.open().await;
     let under = |number, key: &str| FullRevision { idempotency_key: Some(key.into()), ..revision(number) };
-    assert!(store.insert_revision(&under(1, "a"), &entry()).await.unwrap());
-    assert!(!store.insert_revision(&under(2, "a"), &entry()).await.unwrap());
-    assert!(store.insert_revision(&under(2, "b"), &entry()).await.unwrap());
-    assert!(store.insert_revision(&revision(3), &entry()).await.unwrap());
-    assert!(store.insert_revision(&revision(4), &entry()).await.unwrap(), "many have none");
+    assert!(store.insert_revision(&under(1, "a"), &rollout(1), None, &entry()).await.unwrap());
+    assert!(!store.insert_revision(&under(2, "a"), &rollout(2), None, &entry()).await.unwrap());
+    assert!(store.insert_revision(&under(2, "b"), &rollout(2), None, &entry()).await.unwrap());
+    assert!(store.insert_revision(&revision(3), &rollout(3), None, &entry()).await.unwrap());
+    assert!(
+        store.insert_revision(&revision(4), &rollout(4), None, &entry()).await.unwrap(),
+        "many have none"
+    );
     assert_eq!(store.revision_by_key("b").await.unwrap(), Some(revision(2).revision));
     assert_eq!(store.revision_by_key("c").await.unwrap(), None);
 }
@@ -94,7 +100,17 @@ pub async fn an_idempotency_key_belongs_to_one_revision(place: Arc<Place>) {
 pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=6 {
-        assert!(store.insert_revision(&revision(number), &entry()).await.unwrap());
+        assert!(
+            store
+                .insert_revision(
+                    &revision(number),
+                    &Rollout { is_under_way: false, ..rollout(number) },
+                    None,
+                    &entry()
+                )
+                .await
+                .unwrap()
+        );
     }
     store.upsert_nodes(&[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
     assert_eq!(store.prune_revisions(lead(&store).await, 5).await.unwrap(), 3);
@@ -107,7 +123,7 @@ pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place
 pub async fn revisions_are_listed_newest_first_and_by_page(place: Arc<Place>) {
     let store = place.open().await;
     for number in 1..=5 {
-        store.insert_revision(&revision(number), &entry()).await.unwrap();
+        store.insert_revision(&revision(number), &rollout(number), None, &entry()).await.unwrap();
     }
     let numbers = async |before, limit| -> Vec<u64> {
         store.revisions(before, limit).await.unwrap().into_iter().map(|r| r.number).collect()
@@ -120,7 +136,7 @@ pub async fn revisions_are_listed_newest_first_and_by_page(place: Arc<Place>) {
 pub async fn fr_045_documents_and_snapshots_come_back_byte_by_byte(place: Arc<Place>) {
     let store = place.open().await;
     let put = revision(1);
-    store.insert_revision(&put, &entry()).await.unwrap();
+    store.insert_revision(&put, &rollout(1), None, &entry()).await.unwrap();
     let got = store.revision(1).await.unwrap().unwrap();
     assert_eq!((got.revision, got.document), (put.revision, put.document));
     assert_eq!((got.snapshot_sha256, got.snapshot_zstd), (put.snapshot_sha256, put.snapshot_zstd));
@@ -148,7 +164,7 @@ pub async fn a_key_is_revoked_once_and_an_unknown_one_is_none(place: Arc<Place>)
     assert_eq!(store.heads().await.unwrap().keys, 3);
 }
 
-fn node(id: &str, seen: u64, drained: bool) -> Node {
+pub fn node(id: &str, seen: u64, drained: bool) -> Node {
     Node {
         id: id.into(),
         boot_id: "b".into(),

@@ -33,6 +33,7 @@ fn claim(boot: &str, seq: u64) -> Claim {
         boot_id: boot.into(),
         first_seq: seq,
         last_seq: seq,
+        from_ms: (seq - 1) * 10 * S,
         until_ms: seq * 10 * S,
         counts: counts(2, 1),
         totals: Some(Totals {

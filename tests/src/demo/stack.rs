@@ -345,7 +345,14 @@ async fn apply(admin: &Admin, document: Vec<u8>) -> anyhow::Result<u64> {
         let faults = found.faults.iter().map(|f| format!("\n  line {}: {}: {}", f.line, f.path, f.message));
         bail!("the catalog has faults:{}", faults.collect::<String>());
     }
-    let request = admin::ApplyCatalogRequest { document, message: "demo".to_owned(), ..Default::default() };
+    let request = admin::ApplyCatalogRequest {
+        document,
+        message: "demo".to_owned(),
+        // The providers of the last start are gone, and with them all that its catalog leads to.
+        strategy: admin::RolloutStrategy::Immediate.into(),
+        reason: "the demo starts".to_owned(),
+        ..Default::default()
+    };
     let applied = client.apply_catalog(request).await?.into_inner();
     Ok(applied.revision.context("no revision in the answer")?.number)
 }

@@ -152,7 +152,10 @@ fn keys_of_later_versions_are_told_from_keys_that_do_not_exist() {
             "[rollout]\nstages = [\"few\", \"100%\"]",
             "rollout.stages[0]: must be a number of nodes (\"1\"), a share (\"25%\") or a label (\"region=eu\") (line 5)",
         ),
-        ("[rollout]\nstage = []", "rollout.stage: no such key in [rollout]; did you mean \"stages\"? (line 5)"),
+        (
+            "[rollout]\nstage = []",
+            "rollout.stage: no such key in [rollout]; did you mean \"stages\"? (line 5)",
+        ),
         ("[[alerts.webhooks]]\nurl = \"x\"", "alerts: this version does not have \"alerts\" yet (line 4)"),
         (
             "order = \"weighted\"",

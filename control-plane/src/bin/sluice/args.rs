@@ -93,6 +93,12 @@ pub enum Command {
         #[command(subcommand)]
         command: NodesCommand,
     },
+    /// How the current revision reaches the fleet
+    Rollout {
+        /// Which of them.
+        #[command(subcommand)]
+        command: RolloutCommand,
+    },
     /// The keys that applications call with
     Keys {
         /// Which of them.
@@ -185,6 +191,71 @@ pub struct ApplyArgs {
     /// Name of this change: applied again under it, it makes no second revision
     #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
     pub idempotency_key: String,
+    /// How it reaches the fleet.
+    #[command(flatten)]
+    pub reach: ReachArgs,
+}
+
+/// How a revision reaches the fleet.
+#[derive(Debug, ClapArgs)]
+pub struct ReachArgs {
+    /// In stages that are watched, or all nodes at once, which needs --reason
+    #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = Strategy::Staged)]
+    pub strategy: Strategy,
+    /// Why all nodes are to have it at once
+    #[arg(long, value_name = "REASON", default_value = "", hide_default_value = true)]
+    pub reason: String,
+    /// Whether to wait for its end.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// Whether to wait for the end of a rollout.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub struct WaitArgs {
+    /// Wait until it is done; exit code 3 when it pauses or goes back
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait; exit code 4 when it is over
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = duration)]
+    pub within: Duration,
+}
+
+/// How a revision reaches the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Strategy {
+    /// Stage by stage, undone by itself when a stage fails
+    Staged,
+    /// All nodes at once
+    Immediate,
+}
+
+/// Commands on the rollout.
+#[derive(Debug, Subcommand)]
+pub enum RolloutCommand {
+    /// Show where it stands; exit code 3 when it is paused or went back
+    Status {
+        /// Of which revision; the current one without it
+        #[arg(value_name = "REV", value_parser = value_parser!(u64).range(1..))]
+        revision: Option<u64>,
+        /// Whether to wait for its end.
+        #[command(flatten)]
+        wait: WaitArgs,
+    },
+    /// Open no further stage until it is resumed; it is watched all the same
+    Pause {
+        /// Why, for others
+        #[arg(long, value_name = "REASON", default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// Let it go on, without the nodes of its stages that are lost
+    Resume,
+    /// End it: the revision before it comes back on all nodes
+    Abort {
+        /// Why, for others
+        #[arg(long, value_name = "REASON", default_value = "", hide_default_value = true)]
+        reason: String,
+    },
 }
 
 /// What to go back to, and how.
@@ -202,6 +273,9 @@ pub struct RollbackArgs {
     /// Name of this change: made again under it, it makes no second revision
     #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
     pub idempotency_key: String,
+    /// How it reaches the fleet.
+    #[command(flatten)]
+    pub reach: ReachArgs,
 }
 
 /// Commands on the nodes.
@@ -355,6 +429,8 @@ mod tests {
             "sluice catalog diff",
             "sluice catalog diff 1 2 -f catalog.toml",
             "sluice catalog rollback",
+            "sluice catalog apply -f catalog.toml --strategy slow",
+            "sluice rollout",
             "sluice status --window 0s",
             "sluice status --window 500ms",
             "sluice status --window 5",

@@ -18,6 +18,7 @@ use common::pb::admin::catalog_service_client::CatalogServiceClient;
 use common::pb::admin::chain_service_client::ChainServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
 use common::pb::admin::node_service_client::NodeServiceClient;
+use common::pb::admin::rollout_service_client::RolloutServiceClient;
 use common::pb::admin::status_service_client::StatusServiceClient;
 
 use crate::args::ConnectArgs;
@@ -88,6 +89,11 @@ impl Connection {
     /// Nodes.
     pub fn nodes(&self) -> NodeServiceClient<Authorized> {
         NodeServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Rollouts.
+    pub fn rollouts(&self) -> RolloutServiceClient<Authorized> {
+        RolloutServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// Client keys.

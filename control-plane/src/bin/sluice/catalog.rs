@@ -12,10 +12,11 @@ use tonic_types::{FieldViolation, StatusExt as _};
 
 use common::pb::admin as pb;
 
-use crate::args::{ApplyArgs, CatalogCommand, ConnectArgs, Format, RollbackArgs};
+use crate::args::{ApplyArgs, CatalogCommand, ConnectArgs, Format, RollbackArgs, Strategy, WaitArgs};
 use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, plural};
+use crate::rollout;
 use diff::{ChangeJson, changed, changes_json};
 use document::{Document, FindingJson, faulty, findings, read, warn, with_warnings};
 use nodes::{IncompatibleJson, incompatible_json, warn_incompatible};
@@ -104,6 +105,8 @@ async fn apply(
         message: args.message,
         dry_run: args.dry_run,
         idempotency_key: args.idempotency_key,
+        strategy: strategy(args.reach.strategy).into(),
+        reason: args.reach.reason,
     };
     let answer = match conn.answer(conn.catalog().apply_catalog(request)).await {
         Ok(answer) => answer,
@@ -130,13 +133,40 @@ async fn apply(
     } else {
         output.text(&format!("applied {name} as revision {number}\n"))?;
     }
-    Ok(Exit::Done)
+    if args.dry_run { Ok(Exit::Done) } else { reached(number, args.reach.wait, conn, output).await }
+}
+
+fn strategy(asked: Strategy) -> pb::RolloutStrategy {
+    match asked {
+        Strategy::Staged => pb::RolloutStrategy::Staged,
+        Strategy::Immediate => pb::RolloutStrategy::Immediate,
+    }
+}
+
+/// Waits for the fleet, where that is wished for.
+async fn reached(
+    revision: u64,
+    wait: WaitArgs,
+    conn: &Connection,
+    output: &mut Output,
+) -> Result<Exit, Fault> {
+    if !wait.wait {
+        return Ok(Exit::Done);
+    }
+    let rollout = rollout::through(revision, wait.within, conn, output).await?;
+    rollout::verdict(&rollout)
 }
 
 async fn rollback(args: RollbackArgs, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
-    let RollbackArgs { revision, expect, message, idempotency_key } = args;
-    let request =
-        pb::RollbackCatalogRequest { revision, expected_revision: expect, message, idempotency_key };
+    let RollbackArgs { revision, expect, message, idempotency_key, reach } = args;
+    let request = pb::RollbackCatalogRequest {
+        revision,
+        expected_revision: expect,
+        message,
+        idempotency_key,
+        strategy: strategy(reach.strategy).into(),
+        reason: reach.reason,
+    };
     let name = format!("revision {revision}");
     let answer = match conn.answer(conn.catalog().rollback_catalog(request)).await {
         Ok(answer) => answer,
@@ -159,7 +189,7 @@ async fn rollback(args: RollbackArgs, conn: &Connection, output: &mut Output) ->
     } else {
         output.text(&format!("no change: the document of {name} is current already\n"))?;
     }
-    Ok(Exit::Done)
+    reached(number, reach.wait, conn, output).await
 }
 
 /// Why an apply was refused.

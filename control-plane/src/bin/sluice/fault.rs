@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-/// The exit codes of every command. 3 (halted) belongs to rollouts.
+/// The exit codes of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done, or no difference.
@@ -12,6 +12,8 @@ pub enum Exit {
     Different,
     /// It did not work.
     Error,
+    /// A rollout that does not go on by itself, or went back.
+    Halted,
     /// It took too long.
     Timeout,
 }
@@ -23,6 +25,7 @@ impl Exit {
             Exit::Done => 0,
             Exit::Different => 1,
             Exit::Error => 2,
+            Exit::Halted => 3,
             Exit::Timeout => 4,
         }
     }
@@ -86,8 +89,8 @@ mod tests {
 
     #[test]
     fn exit_codes_are_the_documented_numbers() {
-        let codes = [Exit::Done, Exit::Different, Exit::Error, Exit::Timeout].map(Exit::code);
-        assert_eq!(codes, [0, 1, 2, 4]);
+        let codes = [Exit::Done, Exit::Different, Exit::Error, Exit::Halted, Exit::Timeout].map(Exit::code);
+        assert_eq!(codes, [0, 1, 2, 3, 4]);
     }
 
     #[test]

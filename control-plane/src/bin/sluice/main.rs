@@ -11,6 +11,7 @@ mod fault;
 mod keys;
 mod nodes;
 mod output;
+mod rollout;
 mod status;
 
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Chain { model, dialect } => chain::show(model, dialect, connect, output).await,
         Command::Chains => chain::list(connect, output).await,
         Command::Nodes { command } => nodes::run(command, connect, output).await,
+        Command::Rollout { command } => rollout::run(command, connect, output).await,
         Command::Keys { command } => keys::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,

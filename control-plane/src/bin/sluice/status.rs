@@ -10,7 +10,7 @@ use crate::args::{ConnectArgs, Format, StatusArgs};
 use crate::call::Connection;
 use crate::chain::breaker;
 use crate::fault::{Exit, Fault};
-use crate::output::{Output, cell, table};
+use crate::output::{Output, cell, clean, table};
 
 /// Runs the command.
 pub async fn run(wanted: StatusArgs, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
@@ -63,6 +63,9 @@ fn text(status: &Status) -> String {
         "last {window}  revision {}  nodes {} of {} connected  {age}\n",
         status.revision, status.nodes_connected, status.nodes_known
     );
+    if let Some(rollout) = &status.rollout {
+        text += &format!("rollout: {}\n", clean(rollout));
+    }
     if status.models.is_empty() {
         return text + "no models\n";
     }
@@ -120,6 +123,7 @@ fn read(status: pb::Status) -> Status {
         data_until_ms: (status.data_until_ms > 0).then(|| at(status.data_until_ms)),
         nodes_connected: status.nodes_connected,
         nodes_known: status.nodes_known,
+        rollout: Some(status.rollout).filter(|said| !said.is_empty()),
         models: status.models.into_iter().map(read_model).collect(),
         channels: status.channels.into_iter().map(read_channel).collect(),
     }
@@ -193,6 +197,7 @@ mod tests {
             channels,
             nodes_connected: 1,
             nodes_known: 2,
+            rollout: String::new(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The session as a table of events and actions, with the time as an argument.
 
 use super::*;
-use crate::revision::encoded::Encoded;
+use crate::revision::encoded::{Encoded, Target};
+use crate::rollout::{Rollout, Strategy};
 use common::snapshot::unpack;
 
 struct Node {
@@ -20,11 +21,12 @@ fn content(version: u64, kind: &str) -> Encoded {
 
 fn wanted(epoch: u64, revision: u64, keys: u64) -> Arc<Wanted> {
     let catalog = (revision > 0).then(|| content(revision, "catalog"));
-    Arc::new(Wanted { target: Target { epoch, catalog, keys: content(keys, "keys") }, current: None })
+    let target = Target { epoch, catalog, keys: content(keys, "keys") };
+    Arc::new(Wanted { target, current: None, base: None, rollout: None })
 }
 
 fn target(wanted: &Wanted) -> pb::Target {
-    (&wanted.target).into()
+    wanted.aim("n1", &Applied::default()).into()
 }
 
 fn hello(applied: Option<pb::Target>) -> pb::Hello {
@@ -234,7 +236,8 @@ fn demanding(revision: u64, feature: &str) -> Arc<Wanted> {
     let features = vec![feature.to_owned()];
     let snapshot = pb::Snapshot { revision, schema: 1, features, ..Default::default() };
     let catalog = Some(Encoded::of_snapshot(&snapshot).unwrap());
-    Arc::new(Wanted { target: Target { epoch: 7, catalog, keys: content(1, "keys") }, current: None })
+    let target = Target { epoch: 7, catalog, keys: content(1, "keys") };
+    Arc::new(Wanted { target, current: None, base: None, rollout: None })
 }
 
 #[tokio::test(start_paused = true)]
@@ -388,4 +391,62 @@ async fn the_bytes_of_an_update_are_shared_and_not_copied() {
     let shared = w.target.catalog.as_ref().unwrap().packed.as_ptr();
     assert_eq!(update(&first).catalog_zstd.as_ptr(), shared);
     assert_eq!(update(&second).catalog_zstd.as_ptr(), shared);
+}
+
+/// A rollout from 41 to 42 that has reached these nodes.
+fn rolling(members: &[&str]) -> Arc<Wanted> {
+    let mut rollout = Rollout::begin(42, 41, Strategy::Staged, &Default::default(), 0);
+    rollout.advance(1, members.iter().map(|id| (*id).to_owned()), 0);
+    let target = Target { epoch: 7, catalog: Some(content(42, "new")), keys: content(1, "keys") };
+    let base = Some(content(41, "old"));
+    Arc::new(Wanted { target, current: None, base, rollout: Some(Arc::new(rollout)) })
+}
+
+fn running(revision: u64, kind: &str) -> pb::Target {
+    let applied = Applied {
+        epoch: 7,
+        catalog: Some(content(revision, kind).part),
+        keys: Some(content(1, "keys").part),
+    };
+    applied.into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_no_open_stage_gets_the_base_and_the_new_revision_when_its_stage_opens() {
+    let (mut node, actions) = Node::greeted(rolling(&["n2"]), hello(None));
+    let sent = update(&actions).clone();
+    assert_eq!(revision_of(&sent), 41, "a fresh node too");
+    assert!(unpack(&sent.catalog_zstd, &content(41, "old").part.sha256).is_ok());
+    let acked = node.on(ack(1, pb::AckResult::Applied, running(41, "old")));
+    assert_eq!(acked, [Action::Acknowledged(Ack::Applied, 41)]);
+    assert_eq!(node.on(Event::Wanted(rolling(&["n2", "n3"]))), []);
+    assert_eq!(revision_of(update(&node.on(Event::Wanted(rolling(&["n1", "n2"]))))), 42);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fr_011_a_node_that_has_more_than_the_base_is_not_sent_back_and_goes_on_when_its_turn_comes() {
+    // 42 took the place of 41½, which has reached this node: the base is below it, and it keeps what it has.
+    let mut between = rolling(&["n2"]);
+    let wanted = Arc::get_mut(&mut between).unwrap();
+    wanted.base = Some(content(40, "old"));
+    let (mut node, actions) = Node::greeted(between, hello(Some(running(41, "superseded"))));
+    let up_to_date = pb::UpToDate { target: Some(running(41, "superseded")) };
+    assert_eq!(actions, [Action::Send(Said::UpToDate(up_to_date))]);
+    assert_eq!(revision_of(update(&node.on(Event::Wanted(rolling(&["n1", "n2"]))))), 42);
+    // Keys are not staged.
+    let (_, actions) = Node::greeted(rolling(&["n2"]), hello(Some(target(&wanted_keys(0)))));
+    assert!(!update(&actions).keys_zstd.is_empty());
+}
+
+fn wanted_keys(keys: u64) -> Arc<Wanted> {
+    let target = Target { epoch: 7, catalog: Some(content(41, "old")), keys: content(keys, "keys") };
+    Arc::new(Wanted { target, current: None, base: None, rollout: None })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_the_base_are_shared_as_those_of_the_head_are() {
+    let wanted = rolling(&["n2"]);
+    let (_, first) = Node::greeted(wanted.clone(), hello(None));
+    let shared = wanted.base.as_ref().unwrap().packed.as_ptr();
+    assert_eq!(update(&first).catalog_zstd.as_ptr(), shared);
 }

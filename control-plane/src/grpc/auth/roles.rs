@@ -23,6 +23,10 @@ const ROLES: &[(&str, Role)] = &[
     ("KeyService/RevokeKey", Role::Operator),
     ("NodeService/ListNodes", Role::Viewer),
     ("NodeService/WatchNodes", Role::Viewer),
+    ("RolloutService/AbortRollout", Role::Operator),
+    ("RolloutService/GetRollout", Role::Viewer),
+    ("RolloutService/PauseRollout", Role::Operator),
+    ("RolloutService/ResumeRollout", Role::Operator),
     ("StatusService/GetStatus", Role::Viewer),
     ("StatusService/WatchStatus", Role::Viewer),
 ];

@@ -1,0 +1,84 @@
+//! What a rollout looks at in the nodes: the fleet as this process knows it, and as others wrote it down.
+
+use std::collections::BTreeMap;
+
+use common::limits::HEARTBEAT_LOST;
+
+use super::Rollout;
+use super::choose::{Node, Presence};
+use crate::error::Error;
+use crate::nodes::{Facts, NodeView, PERSIST_SEEN_MS, State};
+use crate::plane::Plane;
+use crate::revision::encoded::{Encoded, Part};
+use crate::revision::head::Wanted;
+
+/// Every node that is known, under a rollout that brings this content.
+pub async fn nodes(plane: &Plane, wanted: &Wanted, content: Option<&Encoded>) -> Result<Vec<Node>, Error> {
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for view in plane.nodes.list(Some(wanted)) {
+        nodes.insert(view.id.clone(), node(view, wanted, content));
+    }
+    // Nodes whose streams are at other control planes are known by what those wrote down: they write at once what
+    // changes, and once a minute that a node lives.
+    let now_ms = plane.clock.now_ms();
+    let silent_ms = PERSIST_SEEN_MS + HEARTBEAT_LOST.as_millis() as u64;
+    for row in plane.store.nodes().await? {
+        let is_known = nodes.get(&row.id).is_some_and(|node| node.last_seen_at_ms >= row.last_seen_at_ms);
+        if is_known {
+            continue;
+        }
+        let facts = Facts::from_row(&row);
+        let is_silent = now_ms.saturating_sub(row.last_seen_at_ms) >= silent_ms;
+        let view = NodeView::of(&row.id, facts, !is_silent, is_silent, Some(wanted), row.last_seen_at_ms);
+        nodes.insert(row.id, node(view, wanted, content));
+    }
+    Ok(nodes.into_values().collect())
+}
+
+fn node(view: NodeView, wanted: &Wanted, content: Option<&Encoded>) -> Node {
+    let part = content.map(|content| content.part);
+    let applied = view.facts.applied;
+    let is_same_epoch = applied.epoch == wanted.target.epoch;
+    let runs = applied.catalog.filter(|_| is_same_epoch);
+    let presence = match view.state {
+        State::Lost => Presence::Lost,
+        State::Drained => Presence::Left,
+        _ if view.connected => Presence::Here,
+        _ => Presence::Away,
+    };
+    Node {
+        presence,
+        runs: runs.map_or(0, |part| part.version),
+        has_it: part.is_some() && runs == part,
+        refusal: part.and_then(|part| refusal(&view.facts, part)),
+        is_sound: view.state == State::InSync && view.facts.open_channels.is_empty(),
+        is_refusing: matches!(view.state, State::Rejected | State::Quarantined),
+        is_lacking: content.is_some_and(|content| !view.facts.lacks(&content.needs).is_empty()),
+        last_seen_at_ms: view.last_seen_at_ms,
+        labels: view.facts.labels,
+        id: view.id,
+    }
+}
+
+/// Why a node does not take a content that it was given.
+fn refusal(facts: &Facts, part: Part) -> Option<String> {
+    if let Some(quarantined) = facts.quarantined.iter().find(|quarantined| quarantined.part == part) {
+        return Some(format!("put it aside: its process died on it {} times", quarantined.crashes));
+    }
+    let rejected = facts.rejected.iter().find(|rejected| rejected.part == part)?;
+    let why = rejected.violations.first();
+    Some(why.map_or_else(
+        || "refused it".to_owned(),
+        |finding| match finding.path.as_str() {
+            "" => format!("refused it: {}", finding.message),
+            path => format!("refused it: {path}: {}", finding.message),
+        },
+    ))
+}
+
+/// The members of a rollout that are lost and were not excused.
+pub fn lost(rollout: &Rollout, nodes: &[Node]) -> Vec<String> {
+    let lost = nodes.iter().filter(|node| node.presence == Presence::Lost);
+    let counts = |node: &&Node| rollout.members.get(&node.id).is_some_and(|member| !member.excused);
+    lost.filter(counts).map(|node| node.id.clone()).collect()
+}
