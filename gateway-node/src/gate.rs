@@ -257,8 +257,12 @@ impl Gate {
     /// Decides by the first byte that is not blank what the body is, whatever its headers say.
     fn sniff(&mut self, chunk: &[u8]) -> Step {
         let is_blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
-        match chunk.iter().find(|byte| !is_blank(byte)) {
-            None if self.held_bytes > GATE_HELD_BYTES_MAX => Step::Commit(Decision::Bounds),
+        let blank = chunk.iter().take_while(|byte| is_blank(byte)).count();
+        // Counted up to the first other byte and not to the end of the read, which must decide nothing.
+        if self.held_bytes - chunk.len() + blank > GATE_HELD_BYTES_MAX {
+            return Step::Commit(Decision::Bounds);
+        }
+        match chunk.get(blank) {
             None => Step::Read,
             Some(b'[') if self.takes_arrays => {
                 self.become_stream(Frames::Elements(elements::Splitter::new()))

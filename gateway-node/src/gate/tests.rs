@@ -10,7 +10,7 @@ mod responses;
 mod splits;
 
 use common::class::FailureClass as F;
-use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_EVENTS_MAX};
+use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_HELD_EVENTS_MAX};
 
 use super::*;
 use crate::dialect::openai_chat::RULES;
@@ -296,6 +296,26 @@ fn a_stream_is_committed_when_it_exceeds_what_is_held() {
     let mut gate = stream_gate();
     assert_eq!(gate.on_bytes(vec![b'\n'; GATE_HELD_BYTES_MAX].into()), Step::Read);
     assert_eq!(gate.on_bytes(Bytes::from_static(b"\n")), Step::Commit(Decision::Bounds));
+}
+
+#[test]
+fn blanks_beyond_what_is_held_are_passed_on_and_up_to_there_they_are_none_however_the_reads_cut() {
+    let error = b"{\"error\":{\"message\":\"b\"}}";
+    for (blanks, is_held) in [(GATE_HELD_BYTES_MAX, true), (GATE_HELD_BYTES_MAX + 1, false)] {
+        let body = [&vec![b' '; blanks][..], error].concat();
+        for size in [body.len(), 1_000, GATE_HELD_BYTES_MAX + 7, blanks] {
+            let chunks: Vec<_> = body.chunks(size).collect();
+            let gate = Gate::new(&RULES, true, Some("text/event-stream"), Until::Content);
+            match (attempt(gate, &chunks, Tail::Clean), is_held) {
+                (Seen::Dropped(fault), true) => assert_eq!(fault.class, F::UpstreamError),
+                (Seen::Sent(decision, sent, how), false) => {
+                    assert_eq!((decision, how), (Decision::Bounds, How::Cut), "reads of {size}");
+                    assert!(body.starts_with(&sent));
+                }
+                (seen, _) => panic!("{blanks} blanks in reads of {size}: {seen:?}"),
+            }
+        }
+    }
 }
 
 #[test]
