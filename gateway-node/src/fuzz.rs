@@ -17,12 +17,15 @@ mod frames;
 mod gate;
 mod journal;
 mod keep;
+mod made;
 mod multipart;
 mod names;
 mod scan;
 mod sse;
 #[cfg(test)]
 mod tests;
+
+use crate::dialect::operation::{self, Operation};
 
 /// One property, or a few about one thing.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +52,15 @@ pub const TARGETS: &[Target] = &[
     Target { name: "echo", run: classify::run_echo, swells: false },
     Target { name: "names", run: names::run, swells: false },
     Target { name: "journal", run: journal::run, swells: false },
+    Target { name: "made", run: made::run, swells: false },
     Target { name: "keep", run: keep::run, swells: false },
 ];
+
+/// One of all operations, those on things with an id behind the others.
+fn operation(which: u8) -> &'static Operation {
+    let which = usize::from(which) % operation::all().count();
+    operation::all().nth(which).expect("there are so many")
+}
 
 /// The first `N` bytes of an input, which say how the rest is used. Corpus files write letters there.
 fn head<const N: usize>(input: &[u8]) -> Option<([u8; N], &[u8])> {

@@ -120,7 +120,8 @@ pub enum Asked<'a> {
     NotServed(&'static str),
 }
 
-fn all() -> impl Iterator<Item = &'static Operation> {
+/// Every operation, those on things with an id behind the others.
+pub(crate) fn all() -> impl Iterator<Item = &'static Operation> {
     OPERATIONS.iter().chain(things::OPERATIONS)
 }
 

@@ -6,8 +6,7 @@ use common::limits::ERROR_MESSAGE_BYTES_MAX;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::json;
 
-use super::head;
-use crate::dialect::operation::OPERATIONS;
+use super::{head, operation};
 use crate::fault::{Fault, Reason};
 use crate::upstream::classify::classify;
 
@@ -19,7 +18,7 @@ const STATUSES: [u16; 30] = [
 pub(super) fn run(input: &[u8]) {
     let Some(([status, which, hint, _], body)) = head(input) else { return };
     let status = STATUSES[usize::from(status) % STATUSES.len()];
-    let rules = OPERATIONS[usize::from(which) % OPERATIONS.len()].rules;
+    let rules = operation(which).rules;
     let mut headers = HeaderMap::new();
     let (value, rest) = body.split_at(body.iter().position(|byte| *byte == b'\n').unwrap_or(0));
     if let (Some(name), Ok(value)) = (HEADERS.get(usize::from(hint)), HeaderValue::from_bytes(value)) {
@@ -86,7 +85,7 @@ const KINDS: [Option<&str>; 5] =
 pub(super) fn run_echo(input: &[u8]) {
     let Some(([status, which, at, kind], prompt)) = head(input) else { return };
     let status = [400, 422, 500, 502, 404, 403][usize::from(status) % 6];
-    let rules = OPERATIONS[usize::from(which) % OPERATIONS.len()].rules;
+    let rules = operation(which).rules;
     let begins = HEADS[usize::from(at) % HEADS.len()];
     let quotes = QUOTES[usize::from(at) / HEADS.len() % QUOTES.len()];
     let kind = KINDS[usize::from(kind) % KINDS.len()];

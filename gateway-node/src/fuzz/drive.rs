@@ -58,6 +58,7 @@ pub(crate) fn gate(
     };
     let (rules, is_stream) = operation.reading(&asked, media);
     let gate = Gate::new(rules, is_stream, media, until);
+    let gate = if operation.is_of_thing() { gate.taking_nothing() } else { gate };
     if operation.takes_arrays() { gate.taking_arrays() } else { gate }
 }
 

@@ -4,9 +4,8 @@
 use common::limits::{GATE_EVENT_BYTES_MAX, GATE_HELD_BYTES_MAX, GATE_WHOLE_BYTES_MAX};
 
 use super::drive::{How, Seen, Tail, attempt, attempt_timed, gate};
-use super::{cut, head};
+use super::{cut, head, operation};
 use crate::dialect::ask_usage;
-use crate::dialect::operation::OPERATIONS;
 use crate::dialect::sse::Splitter;
 use crate::gate::{Gate, Until};
 
@@ -24,7 +23,7 @@ const CONTENT_TYPES: [Option<&str>; 6] = [
 
 pub(super) fn run(input: &[u8]) {
     let Some(([which, flags, media, at, a, b, extra, _], body)) = head::<HEAD>(input) else { return };
-    let operation = &OPERATIONS[usize::from(which) % OPERATIONS.len()];
+    let operation = operation(which);
     let seed = u32::from_le_bytes([a, b, at, 7]);
     let padded = pad(body, extra, seed);
     let has = |bit: u8| flags & bit != 0;
