@@ -12,7 +12,7 @@ for_each_sdk! {
     counts_embeddings_and_models_are_read => others;
     a_refusing_first_channel_is_not_noticed => |l| unnoticed(l, Script::Refuse);
     a_503_of_the_first_channel_is_not_noticed => |l| unnoticed(l, Script::Status(503));
-    a_429_of_the_first_channel_is_not_noticed => |l| unnoticed(l, Script::RateLimited(None));
+    a_429_of_the_first_channel_is_not_noticed => |l| unnoticed(l, Script::RateLimited(Some(60)));
     an_error_inside_a_200_is_not_noticed => |l| unnoticed(l, Script::ErrorFirst);
     an_error_behind_the_usage_is_not_noticed => |l| unnoticed(l, Script::ErrorAfterRole);
     a_first_channel_that_hangs_before_headers_is_not_noticed => |l| unnoticed(l, Script::Hang);
