@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use prost::Message as _;
 
 const FILES: &[&str] = &[
+    "sluice/admin/v1/access.proto",
     "sluice/admin/v1/audit.proto",
     "sluice/admin/v1/backup.proto",
     "sluice/admin/v1/catalog.proto",

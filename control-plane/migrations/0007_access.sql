@@ -25,3 +25,18 @@ create table audit_head (
     seq bigint not null,
     sha256 bytea not null
 );
+
+-- Tokens that operators and programs call with. Only the digest is kept.
+create table admin_token (
+    id text primary key,
+    name text not null,
+    role text not null, -- viewer, operator or admin
+    sha256 bytea not null unique,
+    created_at_ms bigint not null,
+    created_by text not null,
+    expires_at_ms bigint, -- null: never
+    revoked_at_ms bigint, -- null while nobody has revoked it
+    last_used_at_ms bigint -- about; null before the first use
+);
+
+insert into part (kind, version) values ('access', 1);

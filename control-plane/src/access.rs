@@ -1,5 +1,8 @@
 //! Who may do what: three roles, each with all that the one below it may, and who calls.
 
+pub mod known;
+pub mod tokens;
+
 use std::fmt;
 
 /// What somebody may do.
@@ -14,6 +17,14 @@ pub enum Role {
 }
 
 impl Role {
+    /// All of them, the least first.
+    pub const ALL: [Role; 3] = [Role::Viewer, Role::Operator, Role::Admin];
+
+    /// The role of a name.
+    pub fn named(name: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.as_str() == name)
+    }
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +50,8 @@ pub struct Caller {
     pub role: Role,
     /// What was shown to prove it: `admin.token`, a token's id, or `oidc:` and the subject. Never the secret itself.
     pub credential: String,
+    /// When what was shown ends; `None` for never.
+    pub expires_at_ms: Option<u64>,
     /// From which address.
     pub from: String,
 }
@@ -50,6 +63,7 @@ impl Caller {
             name: "admin".to_owned(),
             role: Role::Admin,
             credential: "admin.token".to_owned(),
+            expires_at_ms: None,
             from: String::new(),
         }
     }
@@ -60,7 +74,22 @@ impl Caller {
             name: "sluice".to_owned(),
             role: Role::Admin,
             credential: String::new(),
+            expires_at_ms: None,
             from: String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_role_may_what_the_one_below_it_may() {
+        assert!(Role::ALL.is_sorted());
+        for role in Role::ALL {
+            assert_eq!(Role::named(role.as_str()), Some(role));
+        }
+        assert_eq!(Role::named("Admin"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! What operators ask for: one service a file, each of them convert, call, convert. Who calls stands in
 //! the request as a [`Caller`](crate::access::Caller).
 
+mod access;
 mod audit;
 mod backup;
 mod catalog;

@@ -13,6 +13,8 @@ use common::settings::{Faults, Layered};
 use common::telemetry::LogFormat;
 use serde::{Deserialize, Serialize};
 
+use crate::folder::TOKEN_CHARS_MIN;
+
 const ADMIN_LISTEN: &str = "127.0.0.1:7443";
 const FLEET_LISTEN: &str = "127.0.0.1:7444";
 const HTTP_LISTEN: &str = "127.0.0.1:7480";
@@ -39,6 +41,18 @@ pub struct Settings {
     /// postgres://… for several control planes [default: SQLite in the data folder]
     #[arg(long, env = "SLUICE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// File with the token of the first admin [default: admin.token in the data folder, made at the first start];
+    /// the token itself may stand in SLUICE_ADMIN_TOKEN
+    #[arg(long, env = "SLUICE_ADMIN_TOKEN_FILE", value_name = "FILE")]
+    pub admin_token_file: Option<PathBuf>,
+    /// The token itself. Only by the environment: a flag would show in the list of processes.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub admin_token: Option<String>,
+    /// Off loopback, show the status page and /api/v1/status to everybody
+    #[arg(long, env = "SLUICE_PUBLIC_STATUS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub public_status: Option<bool>,
     /// PEM file with the certificate chain of the three listeners
     #[arg(long, env = "SLUICE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
@@ -81,7 +95,11 @@ pub struct Config {
     /// Where the page is.
     pub http_listen: SocketAddr,
     /// A PostgreSQL; `None`: SQLite in the data folder.
-    pub database_url: Option<DatabaseUrl>,
+    pub database_url: Option<Hidden>,
+    /// The token of the first admin; `None`: that of the data folder.
+    pub admin_token: Option<AdminToken>,
+    /// Whether everybody may see the status.
+    pub public_status: bool,
     /// Certificate and key of the listeners.
     pub tls: Option<TlsFiles>,
     /// Whether a new epoch begins.
@@ -90,20 +108,29 @@ pub struct Config {
     pub log_format: LogFormat,
 }
 
-/// Where a PostgreSQL is, and how to get in. Never printed.
-#[derive(Clone)]
-pub struct DatabaseUrl(String);
+/// Where the token of the first admin is.
+#[derive(Debug, Clone)]
+pub enum AdminToken {
+    /// In a file.
+    File(PathBuf),
+    /// Here.
+    Text(Hidden),
+}
 
-impl DatabaseUrl {
-    /// The URL, for the database's driver alone.
+/// A setting that is never printed: a token; where a PostgreSQL is and how to get in.
+#[derive(Clone)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// The setting, for the one who needs it alone.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for DatabaseUrl {
+impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("postgres://…")
+        f.write_str("…")
     }
 }
 
@@ -111,7 +138,9 @@ impl Config {
     /// Reads and checks the settings of `args` (the first is the program's name), of the environment
     /// and of the file that they name.
     pub fn load(args: impl IntoIterator<Item = OsString>) -> Result<Config, ConfigFault> {
-        Config::check(common::settings::load(args)?)
+        let mut settings: Settings = common::settings::load(args)?;
+        settings.admin_token = std::env::var("SLUICE_ADMIN_TOKEN").ok();
+        Config::check(settings)
     }
 
     /// Checks settings and fills in what is not given.
@@ -132,12 +161,23 @@ impl Config {
         if database_url.as_deref().is_some_and(|url| !is_postgres(url)) {
             faults.add::<()>("--database-url must begin with postgres://; leave it out for SQLite");
         }
+        let given = |path: &PathBuf| !path.as_os_str().is_empty();
+        let text = settings.admin_token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let admin_token = match (settings.admin_token_file.filter(given), text) {
+            (Some(path), _) => Some(AdminToken::File(path)),
+            (None, Some(text)) if text.len() < TOKEN_CHARS_MIN => {
+                faults.add(format!("SLUICE_ADMIN_TOKEN has less than {TOKEN_CHARS_MIN} characters"))
+            }
+            (None, text) => text.map(|text| AdminToken::Text(Hidden(text))),
+        };
         faults.finish(Config {
+            admin_token,
+            public_status: settings.public_status.unwrap_or(false),
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
             admin_listen,
             fleet_listen,
             http_listen,
-            database_url: database_url.map(DatabaseUrl),
+            database_url: database_url.map(Hidden),
             tls,
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
@@ -190,6 +230,26 @@ mod tests {
         assert!(check(&["--admin-listen", "0.0.0.0:1"]).is_err());
         assert!(check(&["--admin-listen", "0.0.0.0:1", "--insecure-plaintext"]).is_ok());
         assert!(check(&["--admin-listen", "0.0.0.0:1", "--tls-cert", "c", "--tls-key", "k"]).is_ok());
+    }
+
+    #[test]
+    fn the_first_admins_token_may_be_given_and_a_file_goes_first() {
+        let settings = |file: Option<&str>, text: Option<&str>| Settings {
+            admin_token_file: file.map(PathBuf::from),
+            admin_token: text.map(ToOwned::to_owned),
+            ..Settings::default()
+        };
+        let check = |file, text| Config::check(settings(file, text));
+        assert!(check(None, None).unwrap().admin_token.is_none());
+        assert!(check(Some(""), Some(" ")).unwrap().admin_token.is_none(), "set to nothing is not set");
+        let long = "a-token-of-some-length";
+        assert!(matches!(check(Some("f"), Some(long)).unwrap().admin_token, Some(AdminToken::File(_))));
+        let config = check(None, Some(long)).unwrap();
+        assert!(!format!("{config:?}").contains(long));
+        assert!(matches!(config.admin_token, Some(AdminToken::Text(text)) if text.expose() == long));
+        let short = check(None, Some("guess")).unwrap_err().to_string();
+        assert!(short.contains("SLUICE_ADMIN_TOKEN has less than 16 characters"), "{short}");
+        assert!(!short.contains("guess"));
     }
 
     #[test]

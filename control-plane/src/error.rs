@@ -33,6 +33,9 @@ pub enum Error {
         /// What was made under it.
         revision: u64,
     },
+    /// Who asks may not have it.
+    #[error("{0}")]
+    Denied(String),
     /// There is no such thing.
     #[error("no such {what}: {name}")]
     NotFound {

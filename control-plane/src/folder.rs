@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::keys::random_text;
 
+/// A token that people have thought of is this long at least.
+pub const TOKEN_CHARS_MIN: usize = 16;
+
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderFault {
@@ -25,6 +28,19 @@ pub enum FolderFault {
     /// A token that would let everybody in.
     #[error("the token file {} is empty; remove it to have a new one made", .0.display())]
     EmptyToken(PathBuf),
+    /// A token that somebody could guess.
+    #[error("the token in {} has less than {TOKEN_CHARS_MIN} characters", .0.display())]
+    ShortToken(PathBuf),
+}
+
+/// Reads a token that the settings name the file of.
+pub fn given_token(path: &Path) -> Result<String, FolderFault> {
+    let path = path.to_owned();
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim().len() < TOKEN_CHARS_MIN => Err(FolderFault::ShortToken(path)),
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(FolderFault::Io { path, source }),
+    }
 }
 
 /// The data folder, locked until this is dropped.
@@ -124,6 +140,17 @@ mod tests {
         assert!(matches!(Folder::open(dir.path()), Err(FolderFault::InUse(_))));
         drop(held);
         assert!(Folder::open(dir.path()).is_ok());
+    }
+
+    #[test]
+    fn a_token_that_is_given_is_read_and_must_not_be_guessed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        assert!(matches!(given_token(&path), Err(FolderFault::Io { .. })));
+        std::fs::write(&path, "  short \n").unwrap();
+        assert!(matches!(given_token(&path), Err(FolderFault::ShortToken(_))));
+        std::fs::write(&path, "  a-token-of-some-length \n").unwrap();
+        assert_eq!(given_token(&path).unwrap(), "a-token-of-some-length");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
     let mut routes = Routes::builder();
     routes
         .add_service(catalog)
+        .add_service(admin_pb::access_service_server::AccessServiceServer::new(admin.clone()))
         .add_service(admin_pb::audit_service_server::AuditServiceServer::new(admin.clone()))
         .add_service(admin_pb::backup_service_server::BackupServiceServer::new(admin.clone()))
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
@@ -72,6 +73,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
     let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
     for service in [
         "",
+        "sluice.admin.v1.AccessService",
         "sluice.admin.v1.AuditService",
         "sluice.admin.v1.BackupService",
         "sluice.admin.v1.CatalogService",

@@ -1,6 +1,6 @@
 //! What the http listener answers of itself: whether the process lives, whether it is ready, its
-//! metrics. The page and `/api` are `page`'s matter. Off loopback it asks for the admin token, except
-//! for what load balancers ask.
+//! metrics. The page and `/api` are `page`'s matter. Off loopback it asks who calls, as the admin listener does, except
+//! for what load balancers ask and, if the operator wants it so, the status.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use axum::routing::get;
-use http::StatusCode;
-use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, StatusCode};
 
 use crate::access::Role;
-use crate::grpc::auth::admin::{Guard, Refused};
+use crate::grpc::auth::admin::{Guard, Refused, peer, shown};
 use crate::page;
 use crate::plane::Plane;
 
@@ -37,14 +39,27 @@ impl Ready {
     }
 }
 
-/// The routes of the http listener. `guard`: asks for a token, if there is one.
-pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: Option<Guard>) -> Router {
+/// What of the http listener is open to everybody; for the rest the guard asks who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// All of it: the listener stands on loopback.
+    Everything,
+    /// The probes, the status page and the JSON behind it.
+    Status,
+    /// What load balancers ask.
+    Probes,
+}
+
+/// The routes of the http listener.
+pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: &Guard, open: Open) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(plane.clone());
-    let mut guarded = metrics.merge(page::routes(plane.clone()));
-    if let Some(guard) = guard {
-        guarded = guarded.layer(from_fn_with_state(guard, require));
-    }
-    probes(ready).merge(guarded)
+    let status = page::routes(plane.clone());
+    let asking = from_fn_with_state(guard.clone(), require);
+    probes(ready).merge(match open {
+        Open::Everything => metrics.merge(status),
+        Open::Status => metrics.layer(asking).merge(status),
+        Open::Probes => metrics.merge(status).layer(asking),
+    })
 }
 
 /// What the http listener answers while nothing was read from the store.
@@ -62,16 +77,100 @@ async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
     ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// Lets in who may read.
+/// Lets in who may read. A browser shows the token as the password of whatever user.
 async fn require(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match guard.admit(&request, Role::Viewer, request.uri().path()) {
-        Ok(_) => next.run(request).await,
-        Err(refused @ Refused::Forbidden { .. }) => {
-            (StatusCode::FORBIDDEN, format!("{}\n", refused.said())).into_response()
+    let headers = request.headers();
+    let (shown, from) = (shown(headers).or_else(|| password(headers)), peer(request.extensions()));
+    let path = request.uri().path().to_owned();
+    let refused = match guard.admit(shown, from, Role::Viewer, &path).await {
+        Ok(_) => return next.run(request).await,
+        Err(refused) => refused,
+    };
+    let said = format!("{}\n", refused.said());
+    match refused {
+        Refused::Forbidden { .. } => (StatusCode::FORBIDDEN, said).into_response(),
+        Refused::Away => (StatusCode::SERVICE_UNAVAILABLE, said).into_response(),
+        Refused::Unknown(_) => {
+            let ways = ["Bearer realm=\"sluice\"", "Basic realm=\"sluice\""];
+            let challenge = AppendHeaders(ways.map(|way| (WWW_AUTHENTICATE, way)));
+            (StatusCode::UNAUTHORIZED, challenge, said).into_response()
         }
-        Err(refused @ Refused::Unknown(_)) => {
-            let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"sluice\"")];
-            (StatusCode::UNAUTHORIZED, challenge, format!("{}\n", refused.said())).into_response()
+    }
+}
+
+fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
+    let (scheme, shown) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked(6)?;
+    let decoded =
+        BASE64.decode(shown.trim_ascii()).ok().filter(|_| scheme.eq_ignore_ascii_case(b"basic "))?;
+    let colon = decoded.iter().position(|byte| *byte == b':')?;
+    Some(decoded[colon + 1..].to_vec()).filter(|password| !password.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+
+    use super::*;
+    use crate::access::Caller;
+    use crate::access::tokens::{self, New};
+    use crate::grpc::auth::Token;
+    use crate::observed::fixture::Fixture;
+
+    #[test]
+    fn a_browser_shows_the_token_as_a_password() {
+        let headers = |value: &str| HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
+        let basic = |text: &str| headers(&format!("Basic {}", BASE64.encode(text)));
+        for (headers, expected) in [
+            (basic("ann:s3cret"), Some("s3cret")),
+            (basic(":s3:cret"), Some("s3:cret")),
+            (basic("ann:"), None),
+            (basic("ann"), None),
+            (headers("Basic ???"), None),
+            (headers("Bearer YTpi"), None),
+            (headers("Basic"), None),
+        ] {
+            assert_eq!(password(&headers), expected.map(|text| text.as_bytes().to_vec()), "{headers:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_open_is_open_and_the_rest_asks_who_calls() {
+        let fixture = Fixture::with_catalog().await;
+        let plane = &fixture.plane;
+        let viewer = New { name: "grafana", role: Role::Viewer, ttl: None };
+        let viewer = tokens::create(plane, &Caller::bootstrap(), viewer).await.unwrap().secret;
+        let guard = Guard::new(plane.clone(), Token::new("s3cret"));
+        let get = async |open: Open, path: &str, authorization: Option<String>| {
+            let mut request = Request::get(path);
+            if let Some(value) = authorization {
+                request = request.header(AUTHORIZATION, value);
+            }
+            let routes = routes(plane, Ready::default(), &guard, open);
+            let request = request.body(Body::empty()).unwrap();
+            let answer = tower::ServiceExt::oneshot(routes, request).await.unwrap();
+            let ways = answer.headers().get_all(WWW_AUTHENTICATE).iter().count();
+            let status = answer.status().as_u16();
+            let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+            (status, ways, String::from_utf8_lossy(&body).into_owned())
+        };
+        let all = ["/healthz", "/", "/api/v1/status", "/assets/sluice.css", "/metrics"];
+        for (open, statuses) in [
+            (Open::Everything, [200, 200, 200, 200, 200]),
+            (Open::Status, [200, 200, 200, 200, 401]),
+            (Open::Probes, [200, 401, 401, 401, 401]),
+        ] {
+            for (path, status) in all.into_iter().zip(statuses) {
+                assert_eq!(get(open, path, None).await.0, status, "{path} with {open:?}");
+            }
+        }
+        let wrong = get(Open::Probes, "/metrics", Some("Bearer wrong".to_owned())).await;
+        assert_eq!(wrong, (401, 2, "the token is wrong\n".to_owned()));
+        for shown in [
+            "Bearer s3cret".to_owned(),
+            format!("Bearer {viewer}"),
+            format!("Basic {}", BASE64.encode(format!("me:{viewer}"))),
+        ] {
+            assert_eq!(get(Open::Probes, "/metrics", Some(shown)).await.0, 200);
         }
     }
 }

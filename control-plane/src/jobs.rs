@@ -24,6 +24,8 @@ use crate::leader::RENEW_EVERY;
 const HEAD_EVERY: Duration = Duration::from_secs(2);
 /// A connection on which changes are announced is opened again after this.
 const HEAR_AGAIN: Duration = Duration::from_secs(5);
+/// What other control planes change of the tokens is seen this soon.
+const ACCESS_EVERY: Duration = Duration::from_secs(2);
 /// What is known of nodes is written this often.
 const NODES_EVERY: Duration = Duration::from_secs(1);
 /// A rollout is judged this often, and besides when a node or what is wanted changes, …
@@ -39,6 +41,7 @@ const HOUR_MS: u64 = 60 * MINUTE_MS;
 enum Job {
     Head,
     Leader,
+    Access,
     Nodes,
     Rollout,
     Rollup,
@@ -72,7 +75,7 @@ pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
     tasks.spawn("hear of changes", |stop| async move {
         let _ = stop.run_until_cancelled(Box::pin(hear(&hearing))).await;
     });
-    for job in [Job::Head, Job::Leader, Job::Nodes, Job::Rollout, Job::Rollup] {
+    for job in [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Rollout, Job::Rollup] {
         let plane = plane.clone();
         tasks.spawn(job.name(), |stop| async move {
             let mut ticks = interval(job.period());
@@ -115,6 +118,7 @@ impl Job {
         match self {
             Job::Head => "head",
             Job::Leader => "leader",
+            Job::Access => "access",
             Job::Nodes => "nodes",
             Job::Rollout => "rollout",
             Job::Rollup => "rollup",
@@ -125,6 +129,7 @@ impl Job {
         match self {
             Job::Head => HEAD_EVERY,
             Job::Leader => RENEW_EVERY,
+            Job::Access => ACCESS_EVERY,
             Job::Nodes => NODES_EVERY,
             Job::Rollout => ROLLOUT_EVERY,
             Job::Rollup => ROLLUP_EVERY,
@@ -134,7 +139,7 @@ impl Job {
     fn wakes(self, plane: &Plane) -> Option<Wakes> {
         match self {
             Job::Rollout => Some(Wakes { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() }),
-            Job::Head | Job::Leader | Job::Nodes | Job::Rollup => None,
+            Job::Head | Job::Leader | Job::Access | Job::Nodes | Job::Rollup => None,
         }
     }
 
@@ -144,6 +149,7 @@ impl Job {
         let done = match self {
             Job::Head => plane.head.refresh(&plane.store).await,
             Job::Leader => plane.leader.claim(&plane.store, &plane.metrics).await,
+            Job::Access => look_at_access(plane).await,
             Job::Nodes => keep_nodes(plane).await,
             Job::Rollout => rollout::run::step(plane).await,
             Job::Rollup => roll_up(plane).await,
@@ -166,6 +172,15 @@ impl Job {
             }
         }
     }
+}
+
+async fn look_at_access(plane: &Plane) -> Result<(), Error> {
+    plane.access.refresh(&plane.store).await?;
+    let uses = plane.access.take_uses(plane.clock.now_ms());
+    if !uses.is_empty() {
+        plane.store.admin_tokens_used(&uses).await?;
+    }
+    Ok(())
 }
 
 /// Writes down what is known of nodes.

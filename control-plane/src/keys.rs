@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::Key;
 
-/// Longest name of a key.
+/// Longest name of a key or a token.
 const NAME_CHARS_MAX: usize = 100;
 
 /// A key that was just made, with the only copy of its secret.
@@ -23,11 +23,7 @@ pub struct Created {
 
 /// Makes a key.
 pub async fn create(plane: &Plane, caller: &Caller, name: &str) -> Result<Created, Error> {
-    let name = name.trim();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let message = format!("a key needs a name of 1 to {NAME_CHARS_MAX} printable characters");
-        return Err(Error::Argument { field: "name", message });
-    }
+    let name = valid_name("key", name)?;
     let secret = format!("sk-{}", random_text());
     let key = Key {
         id: format!("key-{}", Uuid::now_v7().simple()),
@@ -65,6 +61,16 @@ pub async fn revoke(plane: &Plane, caller: &Caller, id: &str) -> Result<Key, Err
     tracing::info!(key.id = key.id, "client key {} revoked", key.id);
     plane.tell().await;
     Ok(key)
+}
+
+/// A name that people can read, without the blanks around it. `what` is what needs one.
+pub fn valid_name<'a>(what: &str, name: &'a str) -> Result<&'a str, Error> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let message = format!("a {what} needs a name of 1 to {NAME_CHARS_MAX} printable characters");
+        return Err(Error::Argument { field: "name", message });
+    }
+    Ok(name)
 }
 
 /// 256 random bits (and a few that are fixed) in letters and digits.

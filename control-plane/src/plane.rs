@@ -7,6 +7,7 @@ use common::tasks::Tasks;
 use tokio::sync::watch;
 
 use crate::access::Caller;
+use crate::access::known::Known;
 use crate::audit;
 use crate::error::Error;
 use crate::leader::Leader;
@@ -22,6 +23,8 @@ pub struct Plane {
     pub store: Store,
     /// What is wanted now: `plane.wanted()?` for the current revision and its catalog.
     pub head: Head,
+    /// The tokens of operators.
+    pub access: Known,
     /// The fleet, live.
     pub nodes: Arc<Nodes>,
     /// Counters and gauges of this process.

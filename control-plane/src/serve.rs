@@ -17,12 +17,13 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic_health::server::HealthReporter;
 
-use crate::config::Config;
+use crate::access::known::Known;
+use crate::config::{AdminToken, Config};
 use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
 use crate::grpc::auth::admin::Guard;
-use crate::http::Ready;
+use crate::http::{Open, Ready};
 use crate::leader::Leader;
 use crate::listener::{Door, Listener, Protocol};
 use crate::metrics::Metrics;
@@ -30,7 +31,7 @@ use crate::nodes::Nodes;
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::store::{Store, StoreError};
-use crate::{audit, error, grpc, http, jobs};
+use crate::{audit, error, folder, grpc, http, jobs};
 
 /// Streams say goodbye within this time.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(3);
@@ -98,7 +99,7 @@ pub async fn serve_with(
 ) -> Result<(), ServeError> {
     let folder = Folder::open(&config.data_dir)?;
     folder.remove("listen.json")?;
-    let admin_token = Token::new(&folder.token("admin.token")?);
+    let admin_token = bootstrap(&config, &folder)?;
     let node_token = Token::new(&folder.token("node.token")?);
     let ready = Ready::default();
     let listeners = Listeners::bind(&config, &ready).await?;
@@ -123,12 +124,16 @@ pub async fn serve_with(
         }
     };
     let Running { plane, health, jobs } = &running;
-    let guard = Guard::new(admin_token, plane.metrics.clone());
-    let asked = (!http.ip().to_canonical().is_loopback()).then(|| guard.clone());
+    let guard = Guard::new(plane.clone(), admin_token);
+    let open = match (http.ip().to_canonical().is_loopback(), config.public_status) {
+        (true, _) => Open::Everything,
+        (false, true) => Open::Status,
+        (false, false) => Open::Probes,
+    };
     let [admin_door, fleet_door, http_door] = doors;
-    admin_door.open(grpc::admin(plane, health, guard)?);
+    admin_door.open(grpc::admin(plane, health, guard.clone())?);
     fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, node_token));
-    http_door.open(http::routes(plane, ready.clone(), asked));
+    http_door.open(http::routes(plane, ready.clone(), &guard, open));
     jobs::start(plane, jobs);
     if let Some(watch) = watch {
         let (clock, plane) = (plane.clock.clone(), plane.clone());
@@ -148,6 +153,15 @@ pub async fn serve_with(
     folder.remove("listen.json")?;
     tracing::info!("control plane ended");
     Ok(())
+}
+
+/// The token that opens everything: what the settings give, else that of the data folder.
+fn bootstrap(config: &Config, folder: &Folder) -> Result<Token, FolderFault> {
+    Ok(Token::new(&match &config.admin_token {
+        None => folder.token("admin.token")?,
+        Some(AdminToken::File(path)) => folder::given_token(path)?,
+        Some(AdminToken::Text(text)) => text.expose().to_owned(),
+    }))
 }
 
 struct Listeners {
@@ -225,9 +239,12 @@ impl Running {
         }
         let head = Head::unread(clock.clone());
         head.refresh(&store).await?;
+        let access = Known::default();
+        access.refresh(&store).await?;
         let plane = Plane {
             store,
             head,
+            access,
             nodes,
             metrics: Metrics::new(),
             leader: Leader::new(),

@@ -18,7 +18,9 @@ use std::time::Duration;
 use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
 pub use postgres::News;
-use rows::{Binding, By, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision, Rollout};
+use rows::{
+    AdminToken, Binding, By, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision, Rollout,
+};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
 const MIGRATIONS: &[&str] = &[
@@ -270,6 +272,38 @@ impl Store {
     /// Every key that ever was, by id, and the version of this list.
     pub async fn keys(&self) -> Result<(u64, Vec<Key>), StoreError> {
         Ok(call!(self.read, keys::list()))
+    }
+
+    /// Keeps a new token of an operator, and moves the version of their list.
+    pub async fn insert_admin_token(&self, token: &AdminToken, entry: &Entry) -> Result<(), StoreError> {
+        call!(self.write, access::insert(token, entry));
+        Ok(())
+    }
+
+    /// Revokes a token that is not revoked, and moves the version. Returns the token, if there is one.
+    pub async fn revoke_admin_token(
+        &self,
+        id: &str,
+        now_ms: u64,
+        entry: &Entry,
+    ) -> Result<Option<AdminToken>, StoreError> {
+        Ok(call!(self.write, access::revoke(id, now_ms, entry)))
+    }
+
+    /// The version of the list of tokens.
+    pub async fn access_version(&self) -> Result<u64, StoreError> {
+        Ok(call!(self.read, access::version()))
+    }
+
+    /// Every token that ever was, oldest first.
+    pub async fn admin_tokens(&self) -> Result<Vec<AdminToken>, StoreError> {
+        Ok(call!(self.read, access::list()))
+    }
+
+    /// Notes when tokens were last used.
+    pub async fn admin_tokens_used(&self, uses: &[(String, u64)]) -> Result<(), StoreError> {
+        call!(self.write, access::used(uses));
+        Ok(())
     }
 
     /// The end of the audit log.

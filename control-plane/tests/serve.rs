@@ -9,6 +9,8 @@
     reason = "a test ends so"
 )]
 
+#[path = "serve/access.rs"]
+mod access;
 #[path = "serve/admin.rs"]
 mod admin;
 #[path = "../../tests/src/database.rs"]

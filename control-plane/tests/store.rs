@@ -115,6 +115,7 @@ suite! {
     replicas::fr_031_what_is_written_under_an_epoch_that_is_over_is_refused_and_changes_nothing,
     replicas::a_change_is_announced_to_every_other_process,
     replicas::a_lease_that_is_given_back_is_free_at_once_and_only_by_its_holder,
+    audit::tokens_of_operators_come_back_and_each_change_moves_their_version,
     bindings::a_binding_is_found_by_its_whole_name_as_it_was_reported,
     bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
     bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,

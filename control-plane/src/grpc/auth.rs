@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod fleet;
 pub mod roles;
+mod until;
 
 use common::snapshot::{Sha, digest};
 use http::HeaderMap;

@@ -42,6 +42,7 @@ pub fn of(error: Error) -> Status {
             let details = ErrorDetails::with_error_info("IDEMPOTENCY_KEY_TAKEN", DOMAIN, metadata);
             Status::with_error_details(Code::AlreadyExists, text, details)
         }
+        Error::Denied(_) => Status::permission_denied(text),
         Error::NotFound { what, name } => {
             let details = ErrorDetails::with_resource_info(what, name, "", "");
             Status::with_error_details(Code::NotFound, text, details)

@@ -8,6 +8,7 @@ use common::window::Counts;
 use tokio::sync::watch;
 
 use crate::access::Caller;
+use crate::access::known::Known;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
@@ -51,6 +52,7 @@ impl Fixture {
         let plane = Plane {
             store: Store::open_sqlite(dir.path(), NOW_MS).await.unwrap(),
             head: Head::unread(clock.clone()),
+            access: Known::default(),
             nodes: Nodes::new(clock.clone()),
             metrics: Metrics::new(),
             leader: Leader::new(),

@@ -61,6 +61,7 @@ pub fn said(error: &Error) -> (StatusCode, &'static str, String) {
         | Error::Backup(_)
         | Error::Conflict { .. }
         | Error::KeyTaken { .. } => (StatusCode::BAD_REQUEST, "invalid_request", error.to_string()),
+        Error::Denied(_) => (StatusCode::FORBIDDEN, "forbidden", error.to_string()),
         Error::Store(_) | Error::NotReady | Error::Busy => {
             (StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string())
         }

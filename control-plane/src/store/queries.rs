@@ -1,6 +1,7 @@
 //! Every statement, once, in the SQL that both databases take; compiled once for each of them.
 //! Statements stand in lists, so that a test can prepare them all on both.
 
+pub mod access;
 pub mod audit;
 pub mod bindings;
 pub mod keys;
@@ -27,6 +28,7 @@ use statements;
 /// Every statement of every file, and those that are told apart by database.
 pub fn all() -> impl Iterator<Item = &'static str> {
     let files = [
+        access::ALL,
         audit::ALL,
         bindings::ALL,
         keys::ALL,

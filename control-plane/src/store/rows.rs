@@ -51,6 +51,29 @@ pub struct Key {
     pub revoked_at_ms: Option<u64>,
 }
 
+/// A token of an operator, without the token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminToken {
+    /// The token's id.
+    pub id: String,
+    /// Who or what it is for.
+    pub name: String,
+    /// Name of a role, perhaps one that this version does not know.
+    pub role: String,
+    /// Digest of the token as callers show it.
+    pub sha256: Sha,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// Name of who made it.
+    pub created_by: String,
+    /// When it ends; `None` for never.
+    pub expires_at_ms: Option<u64>,
+    /// When it was revoked, if it was.
+    pub revoked_at_ms: Option<u64>,
+    /// When it was last used, to the minute; `None` before the first use.
+    pub last_used_at_ms: Option<u64>,
+}
+
 /// Which contents are wanted now: small enough to be asked for every two seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heads {

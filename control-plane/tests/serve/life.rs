@@ -51,6 +51,18 @@ async fn off_loopback_the_page_asks_for_the_admin_token_and_the_probes_do_not() 
         assert_eq!(get(http, path, None).await.0, 200, "{path}");
     }
     plane.stop().await;
+    let public = Settings {
+        http_listen: Some("0.0.0.0:0".into()),
+        insecure_plaintext: Some(true),
+        public_status: Some(true),
+        ..settings(dir.path())
+    };
+    let plane = Plane::start_with(public).await;
+    let http = plane.addresses.http.port();
+    for (path, status) in [("/", 200), ("/api/v1/status", 200), ("/metrics", 401)] {
+        assert_eq!(get(http, path, None).await.0, status, "{path} where the status is public");
+    }
+    plane.stop().await;
 }
 
 #[tokio::test]

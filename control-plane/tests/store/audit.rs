@@ -5,7 +5,7 @@ use std::sync::Arc;
 use common::snapshot::Sha;
 use control_plane::store::Store;
 use control_plane::store::entry::{Ask, BEFORE_ALL, Entry, Kept, LogHead};
-use control_plane::store::rows::Key;
+use control_plane::store::rows::{AdminToken, Key};
 
 use crate::{NOW, Place};
 
@@ -116,4 +116,46 @@ pub async fn entries_come_back_as_they_were_written_and_are_found_by_what_they_s
     ] {
         assert_eq!(log(&store, ask.clone()).await, expected, "{ask:?}");
     }
+}
+
+pub async fn tokens_of_operators_come_back_and_each_change_moves_their_version(place: Arc<Place>) {
+    let store = place.open().await;
+    let version = store.access_version().await.unwrap();
+    let token = AdminToken {
+        id: "tok-1".into(),
+        name: "ci 'ü'".into(),
+        role: "operator".into(),
+        sha256: [7; 32],
+        created_at_ms: NOW,
+        created_by: "admin".into(),
+        expires_at_ms: Some(NOW + 9),
+        revoked_at_ms: None,
+        last_used_at_ms: None,
+    };
+    let endless = AdminToken {
+        id: "tok-2".into(),
+        sha256: [8; 32],
+        created_at_ms: NOW + 1,
+        expires_at_ms: None,
+        ..token.clone()
+    };
+    for one in [&endless, &token] {
+        store.insert_admin_token(one, &entry("access.create", &one.id)).await.unwrap();
+    }
+    assert_eq!(store.admin_tokens().await.unwrap(), [token.clone(), endless.clone()]);
+    let same = AdminToken { id: "tok-3".into(), ..token.clone() };
+    assert!(store.insert_admin_token(&same, &entry("access.create", "tok-3")).await.is_err());
+    let used = [("tok-1".to_owned(), NOW + 60), ("tok-0".to_owned(), NOW)];
+    store.admin_tokens_used(&used).await.unwrap();
+    store.admin_tokens_used(&[("tok-1".to_owned(), NOW)]).await.unwrap();
+    assert_eq!(store.access_version().await.unwrap(), version + 2, "a use is no change");
+    for at in [NOW + 3, NOW + 4] {
+        let revoked = store.revoke_admin_token("tok-1", at, &entry("access.revoke", "tok-1")).await.unwrap();
+        let seen =
+            AdminToken { revoked_at_ms: Some(NOW + 3), last_used_at_ms: Some(NOW + 60), ..token.clone() };
+        assert_eq!(revoked, Some(seen));
+    }
+    assert_eq!(store.revoke_admin_token("tok-0", NOW, &entry("x", "y")).await.unwrap(), None);
+    assert_eq!(store.access_version().await.unwrap(), version + 3);
+    assert_eq!(store.log_head().await.unwrap().seq, 3);
 }

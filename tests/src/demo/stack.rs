@@ -247,6 +247,8 @@ fn any_port() -> SocketAddr {
 
 async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, control_plane::Addresses)> {
     let config = control_plane::Config {
+        admin_token: None,
+        public_status: false,
         data_dir: dir.join("control-plane"),
         admin_listen: any_port(),
         fleet_listen: any_port(),

@@ -105,6 +105,12 @@ pub enum Command {
         #[command(subcommand)]
         command: KeysCommand,
     },
+    /// Who may call the control plane
+    Access {
+        /// Which of them.
+        #[command(subcommand)]
+        command: AccessCommand,
+    },
     /// Who changed what, when and from where
     Audit {
         /// Which of them.
@@ -307,6 +313,52 @@ pub enum KeysCommand {
     },
 }
 
+/// Commands on the tokens of operators.
+#[derive(Debug, Subcommand)]
+pub enum AccessCommand {
+    /// Make a token; this is the only time it is shown
+    Create {
+        /// Who or what it is for; the author of what is done with it
+        #[arg(long)]
+        name: String,
+        /// What it may do
+        #[arg(long, value_enum)]
+        role: AccessRole,
+        /// How long it lives, or "never" for one that does not end
+        #[arg(long, value_name = "DURATION", default_value = "90d", value_parser = ttl)]
+        ttl: Ttl,
+    },
+    /// List the tokens
+    List,
+    /// Make a token worthless, within seconds and everywhere
+    Revoke {
+        /// Its id, as `access list` shows it
+        id: String,
+    },
+    /// Show who the control plane takes you for
+    Whoami,
+}
+
+/// What a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AccessRole {
+    /// Reads
+    Viewer,
+    /// Changes what the fleet serves: catalog, rollouts, nodes, channels, keys
+    Operator,
+    /// Everything, also access, secrets and the fleet's identity
+    Admin,
+}
+
+/// How long a token lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttl {
+    /// Until it is revoked.
+    Never,
+    /// So many seconds.
+    Seconds(u64),
+}
+
 /// Commands on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
@@ -387,6 +439,13 @@ fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(cause) => Err(format!("{cause}; write it with a unit: 30s, 5m, 1h, 24h")),
     }
+}
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    if text == "never" {
+        return Ok(Ttl::Never);
+    }
+    window(text).map(|ttl| Ttl::Seconds(ttl.as_secs()))
 }
 
 fn window(text: &str) -> Result<Duration, String> {

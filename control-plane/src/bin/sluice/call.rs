@@ -12,6 +12,7 @@ use tonic::transport::{Channel as Conn, Endpoint};
 use tonic::{Response, Status, Streaming};
 
 use common::limits::{CATALOG_BYTES_MAX, HEARTBEAT};
+use common::pb::admin::access_service_client::AccessServiceClient;
 use common::pb::admin::audit_service_client::AuditServiceClient;
 use common::pb::admin::backup_service_client::BackupServiceClient;
 use common::pb::admin::catalog_service_client::CatalogServiceClient;
@@ -99,6 +100,11 @@ impl Connection {
     /// Client keys.
     pub fn keys(&self) -> KeyServiceClient<Authorized> {
         KeyServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Tokens of operators.
+    pub fn access(&self) -> AccessServiceClient<Authorized> {
+        AccessServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// The audit log.

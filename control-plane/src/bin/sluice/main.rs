@@ -1,6 +1,7 @@
 //! `sluice`, the operator's command line: reads the arguments, speaks `sluice.admin.v1` to a control
 //! plane, and ends with a code that scripts can go by. It decides nothing that the server decides.
 
+mod access;
 mod args;
 mod audit;
 mod backup;
@@ -58,6 +59,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Nodes { command } => nodes::run(command, connect, output).await,
         Command::Rollout { command } => rollout::run(command, connect, output).await,
         Command::Keys { command } => keys::run(command, connect, output).await,
+        Command::Access { command } => access::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Backup(args) => backup::backup(args, connect, output).await,

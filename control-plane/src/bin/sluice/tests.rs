@@ -263,6 +263,68 @@ async fn a_key_is_made_listed_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_may_what_its_role_may_until_it_is_revoked() {
+    let fixture = Fixture::start().await;
+    let create = async |name: &str, role: &str, ttl: &str| {
+        let line = ["access", "create", "--name", name, "--role", role, "--ttl", ttl, "-o", "json"];
+        let made = fixture.sluice(&line).await.json();
+        let file = fixture.file(name, made["token"].as_str().unwrap());
+        (made["id"].as_str().unwrap().to_owned(), file.to_str().unwrap().to_owned())
+    };
+    let (viewer_id, viewer) = create("grafana", "viewer", "1d").await;
+    let (_, operator) = create("ci", "operator", "90d").await;
+    let (_, brief) = create("brief", "admin", "1s").await;
+    let catalog = fixture.file("catalog.toml", CATALOG);
+    let apply = ["catalog", "apply", "-f", catalog.to_str().unwrap(), "-o", "json"];
+    let with =
+        async |token: &str, line: &[&str]| fixture.sluice(&[&["--token-file", token], line].concat()).await;
+
+    let refused = with(&viewer, &apply).await;
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""));
+    let said = format!(
+        "error: the token from {viewer} may not do it: this needs the role operator; grafana has the role viewer\n"
+    );
+    assert!(refused.err.starts_with(&said), "{}", refused.err);
+    assert_eq!(with(&viewer, &["keys", "list"]).await.code, 0);
+    assert_eq!(with(&viewer, &["access", "list"]).await.code, 2, "who has access is for admins");
+    assert_eq!(with(&operator, &apply).await.out, "{\"revision\": 1}\n");
+    let more = with(&operator, &["access", "create", "--name", "me", "--role", "admin"]).await;
+    assert!(more.err.contains("this needs the role admin; ci has the role operator"), "{}", more.err);
+    assert!(with(&operator, &["access", "whoami"]).await.out.starts_with("ci, operator, "));
+    let author = fixture.sluice(&["catalog", "history", "-o", "json"]).await.json();
+    assert_eq!(author["revisions"][0]["author"], "ci");
+
+    let expired = eventually(async || {
+        let ended = with(&brief, &["access", "whoami"]).await;
+        (ended.code == 2).then_some(ended)
+    });
+    let expired = expired.await;
+    assert!(expired.err.contains("the token of brief has expired"), "{}", expired.err);
+    let revoked = fixture.sluice(&["access", "revoke", &viewer_id]).await;
+    assert_eq!(revoked.out, format!("revoked token {viewer_id} (grafana)\n"));
+    let after = with(&viewer, &["keys", "list"]).await;
+    assert!(after.code == 2 && after.err.contains("the token of grafana was revoked"), "{}", after.err);
+    let listed = fixture.sluice(&["access", "list"]).await.out;
+    assert!(listed.contains("grafana") && !listed.contains("sla-"), "{listed}");
+    let log = fixture.sluice(&["audit", "list", "--action", "access", "-o", "json"]).await.json();
+    assert_eq!(log["entries"].as_array().unwrap().len(), 4);
+    fixture.stop().await;
+}
+
+/// Asks again until there is an answer.
+async fn eventually<T>(ask: impl AsyncFn() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(BOUND, asking).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_audit_log_says_who_did_what_and_is_verified() {
     let fixture = Fixture::start().await;
     assert_eq!(fixture.sluice(&["audit", "list"]).await.out, "no entries\n");
@@ -318,7 +380,9 @@ async fn a_wrong_token_is_refused_and_its_source_named() {
     let refused = fixture.sluice(&["--token-file", wrong.to_str().unwrap(), "chains"]).await;
     assert_eq!(refused.code, 2);
     assert!(
-        refused.err.contains(&format!("does not know the token from {}", wrong.display())),
+        refused
+            .err
+            .contains(&format!("does not take the token from {}: the token is wrong", wrong.display())),
         "{}",
         refused.err
     );

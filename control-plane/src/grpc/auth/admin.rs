@@ -2,23 +2,31 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::{Extensions, HeaderMap};
+use tokio::time::sleep;
 use tonic::Status;
 
+use super::until::Until;
 use super::{Token, bearer, is_health, roles};
+use crate::access::known::Found;
 use crate::access::{Caller, Role};
 use crate::listener::Peer;
-use crate::metrics::Metrics;
+use crate::plane::Plane;
+
+/// A watch ends this soon after its caller's token.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Why somebody was not let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// Nobody knows who calls.
-    Unknown(&'static str),
+    /// Nobody knows who calls, or no longer.
+    Unknown(String),
     /// It is known, and this caller may not do it.
     Forbidden {
         /// Who.
@@ -28,13 +36,16 @@ pub enum Refused {
         /// What would be needed.
         needed: Role,
     },
+    /// Who calls cannot be found out at the moment.
+    Away,
 }
 
 impl Refused {
     /// What the caller is told.
     pub fn said(&self) -> String {
         match self {
-            Refused::Unknown(why) => (*why).to_owned(),
+            Refused::Unknown(why) => why.clone(),
+            Refused::Away => "the store is not available, so that it cannot be told who calls".to_owned(),
             Refused::Forbidden { name, role, needed } => {
                 format!("this needs the role {needed}; {name} has the role {role}")
             }
@@ -45,6 +56,7 @@ impl Refused {
         match self {
             Refused::Unknown(_) => Status::unauthenticated(self.said()),
             Refused::Forbidden { .. } => Status::permission_denied(self.said()),
+            Refused::Away => Status::unavailable(self.said()),
         }
     }
 }
@@ -56,51 +68,87 @@ pub struct Guard {
 }
 
 struct Inner {
+    plane: Arc<Plane>,
     bootstrap: Token,
-    metrics: Metrics,
 }
 
 impl Guard {
-    /// Lets in who carries `bootstrap`.
-    pub fn new(bootstrap: Token, metrics: Metrics) -> Self {
-        Guard { inner: Arc::new(Inner { bootstrap, metrics }) }
+    /// Lets in who carries `bootstrap`, or a token that the plane knows.
+    pub fn new(plane: Arc<Plane>, bootstrap: Token) -> Self {
+        Guard { inner: Arc::new(Inner { plane, bootstrap }) }
     }
 
     /// Who calls, if the caller may do what needs this role. `what` is for the log.
-    pub fn admit(&self, request: &Request, needed: Role, what: &str) -> Result<Caller, Refused> {
-        let from = peer(request.extensions());
-        let admitted = self.identify(request.headers()).and_then(|caller| match caller {
-            caller if caller.role >= needed => Ok(Caller { from: from.clone(), ..caller }),
-            Caller { name, role, .. } => Err(Refused::Forbidden { name, role, needed }),
-        });
+    pub async fn admit(
+        &self,
+        shown: Option<Vec<u8>>,
+        from: String,
+        needed: Role,
+        what: &str,
+    ) -> Result<Caller, Refused> {
+        let admitted = match self.identify(shown).await {
+            Ok(caller) if caller.role >= needed => return Ok(Caller { from, ..caller }),
+            Ok(Caller { name, role, .. }) => Refused::Forbidden { name, role, needed },
+            Err(refused) => refused,
+        };
         match &admitted {
-            Ok(_) => {}
-            Err(Refused::Unknown(why)) => {
-                self.inner.metrics.call_refused("unauthenticated");
+            Refused::Unknown(why) => {
+                self.inner.plane.metrics.call_refused("unauthenticated");
                 tracing::debug!(from, what, why, "a caller was not let in");
             }
-            Err(Refused::Forbidden { name, role, needed }) => {
-                self.inner.metrics.call_refused("permission_denied");
+            Refused::Forbidden { name, role, needed } => {
+                self.inner.plane.metrics.call_refused("permission_denied");
                 tracing::warn!(
                     caller = name, %role, %needed, from, what,
                     "{name} may not do {what}: it needs the role {needed}"
                 );
             }
+            Refused::Away => self.inner.plane.metrics.call_refused("unavailable"),
         }
-        admitted
+        Err(admitted)
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Result<Caller, Refused> {
-        let shown = bearer(headers).ok_or(Refused::Unknown("the token is missing"))?;
-        if self.inner.bootstrap.is(shown) {
+    /// Comes when a caller may no longer have what it was given.
+    fn gone(&self, caller: &Caller) -> impl Future<Output = Status> + Send + use<> {
+        let (inner, credential, expires) =
+            (self.inner.clone(), caller.credential.clone(), caller.expires_at_ms);
+        async move {
+            loop {
+                sleep(LOOK_EVERY).await;
+                let has_expired = expires.is_some_and(|at| inner.plane.clock.now_ms() >= at);
+                if has_expired || inner.plane.access.is_revoked(&credential) {
+                    return Status::unauthenticated("the token has expired or was revoked");
+                }
+            }
+        }
+    }
+
+    async fn identify(&self, shown: Option<Vec<u8>>) -> Result<Caller, Refused> {
+        let shown = shown.ok_or_else(|| Refused::Unknown("the token is missing".to_owned()))?;
+        let Inner { plane, bootstrap } = &*self.inner;
+        if bootstrap.is(&shown) {
             return Ok(Caller::bootstrap());
         }
-        Err(Refused::Unknown("the token is wrong"))
+        match plane.access.find(&plane.store, &shown, plane.clock.now_ms()).await {
+            Ok(Found::Valid(caller)) => Ok(caller),
+            Ok(Found::Unknown) => Err(Refused::Unknown("the token is wrong".to_owned())),
+            Ok(Found::Expired(name)) => Err(Refused::Unknown(format!("the token of {name} has expired"))),
+            Ok(Found::Revoked(name)) => Err(Refused::Unknown(format!("the token of {name} was revoked"))),
+            Err(error) => {
+                tracing::warn!(%error, "who calls cannot be found out");
+                Err(Refused::Away)
+            }
+        }
     }
 }
 
+/// What a request shows, as bytes that outlive it.
+pub fn shown(headers: &HeaderMap) -> Option<Vec<u8>> {
+    bearer(headers).map(<[u8]>::to_vec)
+}
+
 /// From where a request came; empty where no listener has taken it.
-fn peer(extensions: &Extensions) -> String {
+pub fn peer(extensions: &Extensions) -> String {
     extensions.get::<Peer>().map(|Peer(address)| canonical(*address).to_string()).unwrap_or_default()
 }
 
@@ -111,14 +159,17 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 /// Lets in who may call this method, and names the caller.
 pub async fn require(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
-    let path = request.uri().path();
-    if is_health(path) {
+    let path = request.uri().path().to_owned();
+    if is_health(&path) {
         return next.run(request).await;
     }
-    match guard.admit(&request, roles::needed(path), path) {
+    let (shown, from) = (shown(request.headers()), peer(request.extensions()));
+    match guard.admit(shown, from, roles::needed(&path), &path).await {
         Ok(caller) => {
+            let gone = guard.gone(&caller);
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let answer = next.run(request).await;
+            answer.map(|body| Body::new(Until::new(body, gone)))
         }
         Err(refused) => refused.status().into_http(),
     }
@@ -141,7 +192,7 @@ mod tests {
             Refused::Forbidden { name: "ann".to_owned(), role: Role::Viewer, needed: Role::Operator };
         assert_eq!(refused.said(), "this needs the role operator; ann has the role viewer");
         assert_eq!(refused.status().code(), tonic::Code::PermissionDenied);
-        assert_eq!(Refused::Unknown("the token is wrong").status().code(), tonic::Code::Unauthenticated);
+        assert_eq!(Refused::Unknown(String::new()).status().code(), tonic::Code::Unauthenticated);
     }
 
     #[test]

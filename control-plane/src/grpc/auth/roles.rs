@@ -6,6 +6,10 @@ use crate::access::Role;
 const PACKAGE: &str = "/sluice.admin.v1.";
 
 const ROLES: &[(&str, Role)] = &[
+    ("AccessService/CreateAdminToken", Role::Admin),
+    ("AccessService/ListAdminTokens", Role::Admin),
+    ("AccessService/RevokeAdminToken", Role::Admin),
+    ("AccessService/WhoAmI", Role::Viewer),
     ("AuditService/ListEntries", Role::Viewer),
     ("AuditService/VerifyLog", Role::Viewer),
     ("BackupService/CreateBackup", Role::Admin),

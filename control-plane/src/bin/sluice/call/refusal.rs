@@ -28,11 +28,12 @@ pub fn fault(status: &Status, peer: &Peer) -> Fault {
     let said = status.message();
     match status.code() {
         Code::NotFound => Fault::error(said).exit(Exit::Different),
-        Code::Unauthenticated => {
-            Fault::error(format!("the control plane at {server} does not know the token from {token_from}"))
-                .help(WHERE_TOKENS_ARE)
-        }
-        Code::PermissionDenied => Fault::error(format!("the token from {token_from} may not do it: {said}")),
+        Code::Unauthenticated => Fault::error(format!(
+            "the control plane at {server} does not take the token from {token_from}: {said}"
+        ))
+        .help(WHERE_TOKENS_ARE),
+        Code::PermissionDenied => Fault::error(format!("the token from {token_from} may not do it: {said}"))
+            .help("use a token that has the role; an admin makes one by `sluice access create`"),
         Code::DeadlineExceeded => Fault::error(format!("the control plane at {server} is late: {said}"))
             .exit(Exit::Timeout)
             .help("allow more time by --timeout, or look at the control plane's log and /readyz"),
@@ -147,7 +148,10 @@ mod tests {
     fn a_refused_token_names_its_source_and_where_the_right_one_is() {
         let peer = Peer { server: "http://h:1".to_owned(), token_from: "/etc/token".to_owned() };
         let fault = fault(&Status::unauthenticated("no"), &peer);
-        assert_eq!(fault.message, "the control plane at http://h:1 does not know the token from /etc/token");
+        assert_eq!(
+            fault.message,
+            "the control plane at http://h:1 does not take the token from /etc/token: no"
+        );
         assert!(fault.help.unwrap().contains("<data-dir>/admin.token"));
     }
 }
