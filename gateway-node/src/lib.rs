@@ -17,6 +17,7 @@ mod journal;
 mod metrics;
 mod observe;
 mod ops;
+mod portion;
 mod relay;
 mod serve;
 mod sync;

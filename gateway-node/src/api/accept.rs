@@ -25,7 +25,7 @@ use tracing::{debug, warn};
 
 use super::{Gateway, serve};
 use conn::{Conn, Paced};
-use transport::Transport;
+use transport::{Protocol, Transport};
 
 use common::limits::{CALLER_HEAD_TIMEOUT, CALLER_IDLE, HEAD_BYTES_MAX, HEADERS_MAX};
 use common::tls::Tls;
@@ -52,7 +52,7 @@ pub async fn run(
 ) {
     let connections = Connections {
         gateway,
-        builder: builder(),
+        builders: Arc::new(Builders::new()),
         tracker: TaskTracker::new(),
         drain: CancellationToken::new(),
         abort: CancellationToken::new(),
@@ -76,29 +76,38 @@ pub async fn run(
 
 struct Connections {
     gateway: Arc<Gateway>,
-    builder: Builder<TokioExecutor>,
+    builders: Arc<Builders>,
     tracker: TaskTracker,
     drain: CancellationToken,
     abort: CancellationToken,
 }
 
-fn builder() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        // How long a head may take is the transport's matter, and how long there may be none the connection's.
-        .header_read_timeout(None)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-        .max_send_buf_size(SEND_BYTES_MAX)
-        .keep_alive_interval(CALLER_HEAD_TIMEOUT);
-    builder
+/// How a connection is served whose protocol is known.
+struct Builders {
+    http_1: Builder<TokioExecutor>,
+    http_2: Builder<TokioExecutor>,
+}
+
+impl Builders {
+    fn new() -> Self {
+        let mut http_1 = Builder::new(TokioExecutor::new()).http1_only();
+        http_1
+            .http1()
+            .timer(TokioTimer::new())
+            // How long a head may take is the transport's matter, and how long there may be none the connection's.
+            .header_read_timeout(None)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(HEAD_BYTES_MAX);
+        let mut http_2 = Builder::new(TokioExecutor::new()).http2_only();
+        http_2
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .max_send_buf_size(SEND_BYTES_MAX)
+            .keep_alive_interval(CALLER_HEAD_TIMEOUT);
+        Builders { http_1, http_2 }
+    }
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -148,7 +157,7 @@ impl Connections {
     fn part(&self) -> Serving {
         Serving {
             gateway: self.gateway.clone(),
-            builder: self.builder.clone(),
+            builders: self.builders.clone(),
             drain: self.drain.clone(),
             abort: self.abort.clone(),
         }
@@ -168,7 +177,7 @@ impl Connections {
 
 struct Serving {
     gateway: Arc<Gateway>,
-    builder: Builder<TokioExecutor>,
+    builders: Arc<Builders>,
     drain: CancellationToken,
     abort: CancellationToken,
 }
@@ -183,8 +192,21 @@ impl Serving {
             let served = Box::pin(serve(self.gateway.clone(), request));
             async move { Ok::<_, Infallible>(served.await.map(|body| Paced::new(body, used, is_alone))) }
         });
-        let transport = Transport::new(io, conn.clone(), CALLER_HEAD_TIMEOUT);
-        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(transport), service));
+        let mut transport = Transport::new(io, conn.clone(), CALLER_HEAD_TIMEOUT);
+        let protocol = tokio::select! {
+            protocol = transport.protocol() => protocol,
+            () = self.drain.cancelled() => return,
+            () = self.abort.cancelled() => return,
+        };
+        let builder = match protocol {
+            Ok(Protocol::Http1) => &self.builders.http_1,
+            Ok(Protocol::Http2) => &self.builders.http_2,
+            Err(error) => {
+                debug!(error = &error as &dyn std::error::Error, "a caller's connection asked for nothing");
+                return;
+            }
+        };
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(transport), service));
         let mut is_ending = false;
         let ended = loop {
             tokio::select! {

@@ -2,29 +2,32 @@
 //! request that got no headers means. Layer 4, the headers timeout, is the caller's deadline around
 //! [`Client::send`]; the client itself has no total timeout, which would cut healthy streams.
 
+mod conn;
+
 use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Request, Response, Uri};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client as Pooled, Error as SendError};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::Service;
 
 use super::body::RequestBody;
+pub use conn::Io;
+use conn::{Conn, Usage};
 
 /// Idle connections are kept this long; upstreams close theirs after one to several minutes.
 const POOL_IDLE: Duration = Duration::from_secs(50);
@@ -41,10 +44,6 @@ const HTTP_1_READ_MAX: usize = 16 * 1024;
 const HTTP_2_STREAM_WINDOW: u32 = 64 * 1024;
 /// Large enough that callers who are slow, however many, never stop the streams of others on their connection.
 const HTTP_2_CONNECTION_WINDOW: u32 = 1 << 30;
-
-/// A byte stream to an upstream.
-pub trait Io: AsyncRead + AsyncWrite + Connection + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Connection + Send + Unpin> Io for T {}
 
 type Dialing = Pin<Box<dyn Future<Output = Result<Box<dyn Io>, BoxError>> + Send>>;
 type BoxError = Box<dyn StdError + Send + Sync>;
@@ -140,15 +139,6 @@ impl Client {
         }
         Ok(answer)
     }
-}
-
-/// What a connection has been through.
-#[derive(Debug, Default)]
-struct Usage {
-    /// A request on it got its response headers.
-    has_served: AtomicBool,
-    /// Bytes came in after the last bytes that went out.
-    is_answering: AtomicBool,
 }
 
 fn judge(error: &SendError) -> SendFault {
@@ -253,63 +243,8 @@ impl Service<Uri> for Connector {
             let io = tokio::time::timeout(timeout, dialing)
                 .await
                 .map_err(|_| BoxError::from(TransportFault::ConnectTimeout))??;
-            Ok(TokioIo::new(Conn { io, usage: Arc::default() }))
+            Ok(TokioIo::new(Conn::new(io)))
         })
-    }
-}
-
-/// A connection that remembers whether it ever answered.
-struct Conn {
-    io: Box<dyn Io>,
-    usage: Arc<Usage>,
-}
-
-impl Connection for Conn {
-    fn connected(&self) -> Connected {
-        self.io.connected().extra(self.usage.clone())
-    }
-}
-
-impl AsyncRead for Conn {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let polled = Pin::new(&mut *self.io).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.usage.is_answering.store(true, Ordering::Release);
-        }
-        polled
-    }
-}
-
-impl AsyncWrite for Conn {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.usage.is_answering.store(false, Ordering::Release);
-        Pin::new(&mut *self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.usage.is_answering.store(false, Ordering::Release);
-        Pin::new(&mut *self.io).poll_write_vectored(cx, bufs)
     }
 }
 
@@ -383,7 +318,11 @@ fn network_dial(ca_file: Option<&PathBuf>) -> Result<Dial, CaFault> {
         let mut https: HttpsConnector<HttpConnector> = https.clone();
         Box::pin(async move {
             std::future::poll_fn(|cx| https.poll_ready(cx)).await?;
-            let io: Box<dyn Io> = Box::new(TokioIo::new(https.call(uri).await?));
+            // Apart, since a connection without TLS would else be as large as the state of TLS.
+            let io: Box<dyn Io> = match https.call(uri).await? {
+                MaybeHttpsStream::Http(tcp) => Box::new(tcp.into_inner()),
+                tls @ MaybeHttpsStream::Https(_) => Box::new(TokioIo::new(tls)),
+            };
             Ok(io)
         })
     }))

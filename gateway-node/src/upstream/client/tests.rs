@@ -2,7 +2,8 @@ use std::sync::atomic::AtomicUsize;
 
 use bytes::Bytes;
 use http::StatusCode;
-use tokio::io::DuplexStream;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::task::JoinSet;
 
 use super::*;
