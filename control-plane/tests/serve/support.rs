@@ -91,7 +91,7 @@ impl Plane {
     pub async fn nodes(&self, is_so: impl Fn(&[admin::Node]) -> bool) -> Vec<admin::Node> {
         let admin = self.admin().await;
         let mut client = admin::node_service_client::NodeServiceClient::new(admin.conn.clone());
-        let watch = client.watch_nodes(admin.request(admin::WatchNodesRequest {})).await.unwrap();
+        let watch = client.watch_nodes(admin.request(admin::WatchNodesRequest::default())).await.unwrap();
         let mut shown = watch.into_inner();
         let mut last = Vec::new();
         let found = timeout(SOON, async {
@@ -192,7 +192,7 @@ impl Node {
             node_id: id.into(),
             boot_id: format!("{id}-boot"),
             version: "0.1.0".into(),
-            schema: 1,
+            schema: common::limits::SNAPSHOT_SCHEMA,
             features: common::feature::known().into_iter().collect(),
             applied,
             data_address: "127.0.0.1:8080".into(),

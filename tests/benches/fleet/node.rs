@@ -70,7 +70,8 @@ async fn stay(index: usize, mut client: Client, shared: &Shared) -> anyhow::Resu
         node_id: format!("node-{index:04}"),
         boot_id: format!("boot-{index:04}"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        schema: 1,
+        schema: common::limits::SNAPSHOT_SCHEMA,
+        features: common::feature::known().into_iter().collect(),
         data_address: "127.0.0.1:1".to_owned(),
         ops_address: "127.0.0.1:2".to_owned(),
         ..pb::Hello::default()
