@@ -10,6 +10,7 @@ const FILES: &[&str] = &[
     "sluice/admin/v1/backup.proto",
     "sluice/admin/v1/catalog.proto",
     "sluice/admin/v1/chains.proto",
+    "sluice/admin/v1/doctor.proto",
     "sluice/admin/v1/keys.proto",
     "sluice/admin/v1/nodes.proto",
     "sluice/admin/v1/rollouts.proto",

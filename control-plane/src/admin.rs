@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod catalog;
 mod chains;
+mod doctor;
 mod keys;
 mod nodes;
 mod rollouts;

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use common::snapshot::hex;
 use serde_json::{Value, json};
 
 use crate::access::Caller;
@@ -72,7 +73,7 @@ pub async fn restore(plane: &Plane, copy: &Copy, caller: &Caller) -> Result<Rest
     let entry = |restored: &Restored, replaced: &LogHead| {
         let Restored { epoch, revision, keeps_log } = restored;
         let after = json!({"epoch": epoch, "revision": revision});
-        let sha256: String = replaced.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(&replaced.sha256);
         let before =
             if *keeps_log { Value::Null } else { json!({"log_entries": replaced.seq, "log_sha256": sha256}) };
         plane.entry(caller, "backup.restore", epoch.to_string()).with(&before, &after)

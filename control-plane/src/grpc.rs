@@ -38,6 +38,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
         .add_service(admin_pb::audit_service_server::AuditServiceServer::new(admin.clone()))
         .add_service(admin_pb::backup_service_server::BackupServiceServer::new(admin.clone()))
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
+        .add_service(admin_pb::doctor_service_server::DoctorServiceServer::new(admin.clone()))
         .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
         .add_service(admin_pb::rollout_service_server::RolloutServiceServer::new(admin.clone()))
@@ -78,6 +79,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.BackupService",
         "sluice.admin.v1.CatalogService",
         "sluice.admin.v1.ChainService",
+        "sluice.admin.v1.DoctorService",
         "sluice.admin.v1.KeyService",
         "sluice.admin.v1.NodeService",
         "sluice.admin.v1.RolloutService",

@@ -47,6 +47,13 @@ enum Job {
     Rollup,
 }
 
+const JOBS: [Job; 6] = [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Rollout, Job::Rollup];
+
+/// Every job and how often it runs.
+pub fn names() -> impl Iterator<Item = (&'static str, Duration)> {
+    JOBS.into_iter().map(|job| (job.name(), job.period()))
+}
+
 /// What lets a job run early.
 struct Wakes {
     nodes: watch::Receiver<u64>,
@@ -75,7 +82,7 @@ pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
     tasks.spawn("hear of changes", |stop| async move {
         let _ = stop.run_until_cancelled(Box::pin(hear(&hearing))).await;
     });
-    for job in [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Rollout, Job::Rollup] {
+    for job in JOBS {
         let plane = plane.clone();
         tasks.spawn(job.name(), |stop| async move {
             let mut ticks = interval(job.period());

@@ -10,6 +10,7 @@ mod admin;
 mod audit;
 mod backup;
 mod config;
+mod doctor;
 mod error;
 mod fleet;
 mod folder;

@@ -295,6 +295,18 @@ impl Metrics {
         self.job_success.get_or_create(&JobLabel { job }).set(seconds);
     }
 
+    /// When a periodic job last succeeded, to the second.
+    pub fn job_last_success_ms(&self, job: &'static str) -> Option<u64> {
+        let seconds = self.job_success.get(&JobLabel { job })?.get();
+        Some(seconds.unsigned_abs() * 1000)
+    }
+
+    /// When the certificate of a listener ends, to the second; none where it has none.
+    pub fn certificate_expires_at_ms(&self, listener: &'static str) -> Option<u64> {
+        let seconds = self.certificates.get(&ListenerLabel { listener })?.get();
+        Some(seconds.unsigned_abs() * 1000)
+    }
+
     /// A periodic job failed.
     pub fn job_failed(&self, job: &'static str) {
         self.job_failures.get_or_create(&JobLabel { job }).inc();

@@ -46,6 +46,21 @@ pub enum State {
     Lost,
 }
 
+impl State {
+    /// In words for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::InSync => "in sync",
+            State::Behind => "behind",
+            State::Rejected => "rejected",
+            State::Quarantined => "quarantined",
+            State::Incompatible => "incompatible",
+            State::Drained => "drained",
+            State::Lost => "lost",
+        }
+    }
+}
+
 /// A node, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeView {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::access::Caller;
 use crate::access::known::Known;
 use crate::audit;
+use crate::doctor::Listening;
 use crate::error::Error;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
@@ -31,6 +32,8 @@ pub struct Plane {
     pub metrics: Metrics,
     /// Whether this process does the periodic work of all.
     pub leader: Leader,
+    /// Where this process listens.
+    pub listeners: Vec<Listening>,
     /// Wall time.
     pub clock: Clock,
     /// Streams to nodes and watchers run as these tasks, and end with them at shutdown.

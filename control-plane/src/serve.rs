@@ -19,6 +19,7 @@ use tonic_health::server::HealthReporter;
 
 use crate::access::known::Known;
 use crate::config::{AdminToken, Config};
+use crate::doctor::Listening;
 use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
@@ -110,10 +111,11 @@ pub async fn serve_with(
 
     let (doors, certificates) = (listeners.doors.clone(), listeners.certificates.clone());
     let listening = Tasks::new();
+    let standing = listeners.standing();
     let watch = listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
-        opened = Box::pin(Running::open(&config, &folder)) => opened.map(Some),
+        opened = Box::pin(Running::open(&config, &folder, standing)) => opened.map(Some),
     };
     let running = match opened {
         Ok(Some(running)) => running,
@@ -202,6 +204,17 @@ impl Listeners {
         Ok(Listeners { listeners, certificates, watch, doors, addresses })
     }
 
+    fn standing(&self) -> Vec<Listening> {
+        let Addresses { admin, fleet, http } = self.addresses;
+        let named = [("admin", admin), ("fleet", fleet), ("http", http)].into_iter().zip(&self.listeners);
+        let standing = |((name, address), listener): ((&'static str, SocketAddr), &Listener)| Listening {
+            name,
+            address,
+            has_tls: listener.tls.is_some(),
+        };
+        named.map(standing).collect()
+    }
+
     fn start(self, tasks: &Tasks) -> Option<Watch> {
         for listener in self.listeners {
             tasks.spawn("listener", |stop| listener.run(stop, REQUESTS_END_WITHIN));
@@ -226,7 +239,7 @@ struct Running {
 }
 
 impl Running {
-    async fn open(config: &Config, folder: &Folder) -> Result<Self, ServeError> {
+    async fn open(config: &Config, folder: &Folder, listeners: Vec<Listening>) -> Result<Self, ServeError> {
         let clock = Clock::system();
         let store = open_store(config, folder, &clock).await?;
         let nodes = Nodes::new(clock.clone());
@@ -248,6 +261,7 @@ impl Running {
             nodes,
             metrics: Metrics::new(),
             leader: Leader::new(),
+            listeners,
             clock,
             streams: Tasks::new(),
             counted: watch::Sender::new(0),

@@ -19,7 +19,8 @@ use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
 pub use postgres::News;
 use rows::{
-    AdminToken, Binding, By, Claim, Claimed, Counted, FullRevision, Heads, Key, Node, Revision, Rollout,
+    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Key, Node, Revision,
+    Rollout,
 };
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
@@ -32,6 +33,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_access.sql"),
     include_str!("../migrations/0009_leader.sql"),
 ];
+
+/// The version of the tables that this program knows.
+pub const SCHEMA: u64 = MIGRATIONS.len() as u64;
 
 /// Counters are kept by ten seconds first.
 const BUCKET_MS: u64 = common::limits::WINDOW_LENGTH.as_millis() as u64;
@@ -349,6 +353,11 @@ impl Store {
         model: Option<&str>,
     ) -> Result<Counted, StoreError> {
         Ok(call!(self.read, windows::counted(since_ms, step_ms, model)))
+    }
+
+    /// Asks the database how it is.
+    pub async fn examine(&self) -> Result<Database, StoreError> {
+        Ok(call!(self.write, examine::examine()))
     }
 
     /// Tells other processes that something changed. Nobody hears of it over SQLite, which one process has for itself.

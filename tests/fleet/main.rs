@@ -8,6 +8,7 @@ mod catalog;
 mod control_plane_down;
 mod counters;
 mod database;
+mod doctor;
 mod hot_swap;
 mod memory;
 mod nodes;

@@ -56,6 +56,7 @@ impl Fixture {
             nodes: Nodes::new(clock.clone()),
             metrics: Metrics::new(),
             leader: Leader::new(),
+            listeners: Vec::new(),
             clock,
             streams: Tasks::new(),
             counted: watch::Sender::new(0),

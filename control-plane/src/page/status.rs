@@ -329,15 +329,16 @@ fn find<'a>(channels: &'a [ChannelStatus], name: &str) -> Option<&'a ChannelStat
 }
 
 fn state(state: nodes::State) -> (&'static str, &'static str) {
-    match state {
-        nodes::State::InSync => ("in sync", "well"),
-        nodes::State::Behind => ("behind", "fair"),
-        nodes::State::Rejected => ("rejected", "bad"),
-        nodes::State::Quarantined => ("quarantined", "bad"),
-        nodes::State::Drained => ("drained", "none"),
-        nodes::State::Incompatible => ("incompatible", "bad"),
-        nodes::State::Lost => ("lost", "bad"),
-    }
+    let class = match state {
+        nodes::State::InSync => "well",
+        nodes::State::Behind => "fair",
+        nodes::State::Drained => "none",
+        nodes::State::Rejected
+        | nodes::State::Quarantined
+        | nodes::State::Incompatible
+        | nodes::State::Lost => "bad",
+    };
+    (state.as_str(), class)
 }
 
 /// A time span in its largest unit.

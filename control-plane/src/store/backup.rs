@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection
 use super::convert::{from_db, sha, to_db};
 use super::entry::{Entry, LogHead};
 use super::sqlite::queries::audit;
-use super::{MIGRATIONS, Store, StoreError, sqlite};
+use super::{SCHEMA, Store, StoreError, sqlite};
 
 /// Why there is no backup, or why it is not put back.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +81,7 @@ impl Store {
         entry: impl FnOnce(&Restored, &LogHead) -> Entry,
     ) -> Result<Restored, BackupFault> {
         let options = self.own_connection()?;
-        let (found, known) = (examine(file).await?, MIGRATIONS.len() as u64);
+        let (found, known) = (examine(file).await?, SCHEMA);
         if found > known {
             return Err(BackupFault::Newer { found, known });
         }

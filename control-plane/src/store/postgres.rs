@@ -25,6 +25,16 @@ pub const LOCK_MIGRATIONS: &str = "select 1 from pg_advisory_xact_lock(542683716
 /// Nothing is counted between the reading and the removing of a rollup.
 pub const LOCK_COUNTS: &str = "lock table attempt_count, request_count in share row exclusive mode";
 
+/// Which database this is.
+pub const KIND: &str = "PostgreSQL";
+
+/// Its version, and how it is set up.
+pub const EXAMINE: &str = "select current_setting('server_version'),
+    case when pg_is_in_recovery() then 'in recovery' else 'primary' end
+    || case when current_setting('transaction_read_only') = 'on' then ', read only' else '' end
+    || case when current_setting('fsync') = 'off' then ', fsync off' else '' end
+    || case when current_setting('synchronous_commit') = 'off' then ', synchronous_commit off' else '' end";
+
 /// The database's clock.
 pub const NOW_MS: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 

@@ -4,6 +4,7 @@
 pub mod access;
 pub mod audit;
 pub mod bindings;
+pub mod examine;
 pub mod keys;
 pub mod leader;
 pub mod migrate;
@@ -13,7 +14,7 @@ pub mod revisions;
 pub mod rollouts;
 pub mod windows;
 
-use super::{BEGIN, Db, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
+use super::{BEGIN, Db, EXAMINE, KIND, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
 
 /// Names the statements of a file and lists them.
 macro_rules! statements {
@@ -31,6 +32,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         access::ALL,
         audit::ALL,
         bindings::ALL,
+        examine::ALL,
         keys::ALL,
         leader::ALL,
         migrate::ALL,
@@ -40,5 +42,5 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         rollouts::ALL,
         windows::ALL,
     ];
-    files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS])
+    files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS, EXAMINE])
 }

@@ -237,3 +237,31 @@ pub struct Counted {
     /// End of the newest window ever counted, of any node; 0 when there is none. It tells the age of the data.
     pub until_ms: u64,
 }
+
+/// What a database says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Database {
+    /// Which one it is.
+    pub kind: &'static str,
+    /// The version of its program.
+    pub version: String,
+    /// How it is set up, in a few words with commas between them.
+    pub setup: String,
+    /// What its clock says.
+    pub now_ms: u64,
+    /// The version of the tables.
+    pub schema: u64,
+    /// Who does the periodic work.
+    pub lease: Lease,
+}
+
+/// The lease of the control plane that does the periodic work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The process; empty when there was none yet.
+    pub holder: String,
+    /// Grows whenever the lease is taken anew.
+    pub epoch: u64,
+    /// When it ends, by the database's clock.
+    pub until_ms: u64,
+}

@@ -25,6 +25,12 @@ pub const LOCK_MIGRATIONS: &str = "select 1";
 /// As above.
 pub const LOCK_COUNTS: &str = "select 1";
 
+/// Which database this is.
+pub const KIND: &str = "SQLite";
+
+/// Its version, and how it is set up.
+pub const EXAMINE: &str = "select sqlite_version(), 'one file'";
+
 /// The database's clock.
 pub const NOW_MS: &str = "select cast(unixepoch('subsec') * 1000 as integer)";
 

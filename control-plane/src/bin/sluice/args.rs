@@ -123,6 +123,8 @@ pub enum Command {
     Backup(BackupArgs),
     /// Put a backup in the place of everything that the control plane keeps
     Restore(RestoreArgs),
+    /// Look what is wrong with the control plane and its fleet, and what to do; exit code 1 when there is a fault
+    Doctor,
     /// Print a completion script for a shell
     Completions {
         /// Which shell

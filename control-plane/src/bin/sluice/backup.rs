@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use common::pb::admin as pb;
+use common::snapshot::hex;
 use pb::create_backup_response::Part as Received;
 use pb::restore_backup_request::Part as Sent;
 
@@ -65,7 +66,7 @@ pub async fn backup(args: BackupArgs, connect: &ConnectArgs, output: &mut Output
         return Err(torn(&name));
     }
     unfinished.finish(&args.file).map_err(|cause| unwritten(&name, &cause))?;
-    let sha256: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex(&sha256);
     if output.format() == Format::Json {
         output.json(&BackedUpJson { file: &name, bytes, sha256 })?;
     } else {

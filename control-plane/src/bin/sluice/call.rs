@@ -17,6 +17,7 @@ use common::pb::admin::audit_service_client::AuditServiceClient;
 use common::pb::admin::backup_service_client::BackupServiceClient;
 use common::pb::admin::catalog_service_client::CatalogServiceClient;
 use common::pb::admin::chain_service_client::ChainServiceClient;
+use common::pb::admin::doctor_service_client::DoctorServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
 use common::pb::admin::node_service_client::NodeServiceClient;
 use common::pb::admin::rollout_service_client::RolloutServiceClient;
@@ -90,6 +91,11 @@ impl Connection {
     /// Nodes.
     pub fn nodes(&self) -> NodeServiceClient<Authorized> {
         NodeServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// What is wrong.
+    pub fn doctor(&self) -> DoctorServiceClient<Authorized> {
+        DoctorServiceClient::new(self.service.clone())
     }
 
     /// Rollouts.

@@ -8,6 +8,7 @@ mod backup;
 mod call;
 mod catalog;
 mod chain;
+mod doctor;
 mod fault;
 mod keys;
 mod nodes;
@@ -64,6 +65,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Backup(args) => backup::backup(args, connect, output).await,
         Command::Restore(args) => backup::restore(args, connect, output).await,
+        Command::Doctor => doctor::run(connect, output).await,
         Command::Completions { shell } => completions(shell, output),
     }
 }

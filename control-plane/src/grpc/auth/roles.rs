@@ -22,6 +22,7 @@ const ROLES: &[(&str, Role)] = &[
     ("CatalogService/ValidateCatalog", Role::Viewer),
     ("ChainService/GetChain", Role::Viewer),
     ("ChainService/ListChains", Role::Viewer),
+    ("DoctorService/Examine", Role::Viewer),
     ("KeyService/CreateKey", Role::Operator),
     ("KeyService/ListKeys", Role::Viewer),
     ("KeyService/RevokeKey", Role::Operator),
