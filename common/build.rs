@@ -7,6 +7,7 @@ use prost::Message as _;
 const FILES: &[&str] = &[
     "sluice/admin/v1/access.proto",
     "sluice/admin/v1/audit.proto",
+    "sluice/admin/v1/authority.proto",
     "sluice/admin/v1/backup.proto",
     "sluice/admin/v1/catalog.proto",
     "sluice/admin/v1/chains.proto",
@@ -15,7 +16,9 @@ const FILES: &[&str] = &[
     "sluice/admin/v1/nodes.proto",
     "sluice/admin/v1/rollouts.proto",
     "sluice/admin/v1/status.proto",
+    "sluice/admin/v1/tokens.proto",
     "sluice/fleet/v1/bindings.proto",
+    "sluice/fleet/v1/enrol.proto",
     "sluice/fleet/v1/report.proto",
     "sluice/fleet/v1/snapshot.proto",
     "sluice/fleet/v1/sync.proto",

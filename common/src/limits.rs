@@ -160,3 +160,22 @@ pub const SNAPSHOT_SCHEMA: u32 = 1;
 /// The files of a certificate are looked at this often: whoever replaces them sees the new one in use soon, and a few
 /// kilobytes are no load.
 pub const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
+/// A node's certificate, unless the settings say otherwise: a stolen one is of use for a week at most, and a control plane
+/// that is away for half of that stops nobody.
+pub const NODE_CERTIFICATE_LIFE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The fleet's own authority. Nobody is there to renew it by hand in time; it can be rotated at any time.
+pub const AUTHORITY_LIFE: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// Certificates begin this long before they are made: clocks of a fleet differ by so much.
+pub const CERTIFICATE_SKEW: Duration = Duration::from_secs(5 * 60);
+/// A renewal that failed is tried again after this long at most.
+pub const CERTIFICATE_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Nodes that hear of other authorities renew within this time, not all at once.
+pub const RENEWAL_SPREAD: Duration = Duration::from_secs(5);
+/// A token for enrolment lives so long unless it is said otherwise.
+pub const ENROLMENT_TOKEN_LIFE: Duration = Duration::from_secs(60 * 60);
+/// The longest life of one.
+pub const ENROLMENT_TOKEN_LIFE_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+/// Nodes that one token may enrol.
+pub const ENROLMENT_TOKEN_USES_MAX: u64 = 100_000;
+/// Processes that took turns with one node's id this recently are two, not one that was started again.
+pub const CLONE_WITHIN: Duration = Duration::from_secs(10 * 60);

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod authority;
 mod backup;
 mod catalog;
 mod chains;
@@ -11,6 +12,7 @@ mod keys;
 mod nodes;
 mod rollouts;
 mod status;
+mod tokens;
 
 use std::sync::Arc;
 

@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
+use common::limits::NODE_CERTIFICATE_LIFE;
 use common::listen::check_plaintext;
 pub use common::settings::{ConfigFault, TlsFiles};
 use common::settings::{Faults, Layered};
@@ -59,6 +61,19 @@ pub struct Settings {
     /// PEM file with the key of that certificate
     #[arg(long, env = "SLUICE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// PEM file with the certificate authorities of the nodes, the one that signs first [default: one of its own,
+    /// ca.pem in the data folder; none with --database-url]
+    #[arg(long, env = "SLUICE_CA_CERT", value_name = "FILE")]
+    pub ca_cert: Option<PathBuf>,
+    /// PEM file with the key of the first of them
+    #[arg(long, env = "SLUICE_CA_KEY", value_name = "FILE")]
+    pub ca_key: Option<PathBuf>,
+    /// Instead of --tls-cert: host names and addresses for a certificate that the control plane's own authority signs
+    #[arg(long, env = "SLUICE_CA_SERVER_NAMES", value_name = "NAME", value_delimiter = ',')]
+    pub ca_server_names: Option<Vec<String>>,
+    /// How long a node's certificate lives, 5s to 90d; it is renewed at half of that [default: 7d]
+    #[arg(long, env = "SLUICE_NODE_CERTIFICATE_LIFE", value_name = "DURATION")]
+    pub node_certificate_life: Option<String>,
     /// Plaintext off loopback: for a proxy in front that terminates TLS
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
@@ -102,6 +117,12 @@ pub struct Config {
     pub public_status: bool,
     /// Certificate and key of the listeners.
     pub tls: Option<TlsFiles>,
+    /// The authorities of nodes, and the key of the first; `None`: of its own.
+    pub authority: Option<TlsFiles>,
+    /// Names of a certificate for the listeners that the authority signs; empty where `tls` is given, or none is.
+    pub server_names: Vec<String>,
+    /// How long certificates live that the authority signs.
+    pub node_certificate_life: Duration,
     /// Whether a new epoch begins.
     pub new_epoch: bool,
     /// Look of log lines.
@@ -150,9 +171,20 @@ impl Config {
         let fleet_listen = faults.address("--fleet-listen", settings.fleet_listen, FLEET_LISTEN);
         let http_listen = faults.address("--http-listen", settings.http_listen, HTTP_LISTEN);
         let tls = faults.tls_files(settings.tls_cert, settings.tls_key);
+        let authority = faults.file_pair(("--ca-cert", settings.ca_cert), ("--ca-key", settings.ca_key));
+        let names = settings.ca_server_names.unwrap_or_default().into_iter();
+        let names = names.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+        let server_names: Vec<String> = names.collect();
+        if tls.is_some() && !server_names.is_empty() {
+            faults.add::<()>("--ca-server-names is for listeners without --tls-cert");
+        }
+        if tls.is_none() && server_names.is_empty() && authority.is_some() {
+            faults.add::<()>("--ca-cert needs TLS: give --tls-cert and --tls-key, or --ca-server-names");
+        }
+        let has_tls = tls.is_some() || !server_names.is_empty();
         let insecure = settings.insecure_plaintext.unwrap_or(false);
         for (name, at) in [("admin", admin_listen), ("fleet", fleet_listen), ("http", http_listen)] {
-            if let Err(refused) = check_plaintext(name, at, tls.is_some(), insecure) {
+            if let Err(refused) = check_plaintext(name, at, has_tls, insecure) {
                 faults.add::<()>(refused.to_string());
             }
         }
@@ -170,6 +202,19 @@ impl Config {
             }
             (None, text) => text.map(|text| AdminToken::Text(Hidden(text))),
         };
+        if database_url.is_some() && authority.is_none() && !server_names.is_empty() {
+            faults.add::<()>(
+                "--ca-server-names with --database-url needs --ca-cert and --ca-key: control planes that share a \
+                 database need one authority",
+            );
+        }
+        let life = (Duration::from_secs(5), Duration::from_secs(90 * 24 * 60 * 60));
+        let node_certificate_life = faults.duration(
+            "--node-certificate-life",
+            settings.node_certificate_life,
+            NODE_CERTIFICATE_LIFE,
+            life,
+        );
         faults.finish(Config {
             admin_token,
             public_status: settings.public_status.unwrap_or(false),
@@ -179,6 +224,9 @@ impl Config {
             http_listen,
             database_url: database_url.map(Hidden),
             tls,
+            authority,
+            server_names,
+            node_certificate_life,
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
         })

@@ -44,6 +44,15 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// What was shown proves nothing.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// It is known who asks, and it is not for them.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// This control plane is not set up for it.
+    #[error("{0}")]
+    Precondition(&'static str),
     /// The store is away or failed.
     #[error("the store is not available")]
     Store(#[from] StoreError),

@@ -1,8 +1,9 @@
 //! What nodes speak to: the stream over which they learn what to serve, and the calls by which their counters and
-//! bindings come home and bindings are found.
+//! bindings come home and bindings are found. Each speaks for a node: what it names must be that one.
 
 mod admit;
 mod bindings;
+mod enrol;
 mod report;
 mod session;
 mod stream;
@@ -21,10 +22,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::error::Error;
+use crate::grpc::auth::fleet::Speaker;
 use crate::grpc::status;
 use crate::plane::Plane;
 use admit::Admission;
 use session::Greeting;
+pub use session::Origin;
 use stream::{Stream, Subscription};
 
 /// `FleetSync`, `FleetReport` and `FleetBindings`.
@@ -64,10 +67,12 @@ impl FleetSync for Fleet {
         &self,
         request: Request<Streaming<pb::SyncRequest>>,
     ) -> Result<Response<Self::SyncStream>, Status> {
+        let speaker = Speaker::of(&request)?;
         self.admit()?;
         let wanted = Subscription::new(&self.plane).ok_or_else(|| status::of(Error::NotReady))?;
         let (outbound, messages) = mpsc::channel(stream::QUEUE);
-        let stream = Stream { plane: self.plane.clone(), inbound: request.into_inner(), outbound };
+        let origin = speaker.origin(&self.plane);
+        let stream = Stream { plane: self.plane.clone(), inbound: request.into_inner(), outbound, origin };
         let greeting = self.greeting.clone();
         self.tasks.spawn("node stream", |stop| stream.run(greeting, wanted, stop));
         Ok(Response::new(ReceiverStream::new(messages)))
@@ -80,7 +85,10 @@ impl FleetReport for Fleet {
         &self,
         request: Request<pb::ReportRequest>,
     ) -> Result<Response<pb::ReportResponse>, Status> {
-        let claimed_through = report::report(&self.plane, request.into_inner()).await.map_err(status::of)?;
+        let speaker = Speaker::of(&request)?;
+        let request = request.into_inner();
+        speaker.check(&request.node_id, &self.plane)?;
+        let claimed_through = report::report(&self.plane, request).await.map_err(status::of)?;
         Ok(Response::new(pb::ReportResponse { claimed_through }))
     }
 }
@@ -91,7 +99,10 @@ impl FleetBindings for Fleet {
         &self,
         request: Request<pb::ReportBindingsRequest>,
     ) -> Result<Response<pb::ReportBindingsResponse>, Status> {
-        bindings::report(&self.plane, request.into_inner()).await.map_err(status::of)?;
+        let speaker = Speaker::of(&request)?;
+        let request = request.into_inner();
+        speaker.check(&request.node_id, &self.plane)?;
+        bindings::report(&self.plane, request).await.map_err(status::of)?;
         Ok(Response::new(pb::ReportBindingsResponse {}))
     }
 

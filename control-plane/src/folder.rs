@@ -92,17 +92,7 @@ impl Folder {
 
     /// Writes a file whole or not at all, for the owner's eyes only.
     pub fn write(&self, name: &str, content: &str) -> Result<(), FolderFault> {
-        let path = self.path.join(name);
-        let new = self.path.join(format!("{name}.new"));
-        let write = || {
-            let mut file =
-                OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-            file.write_all(content.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&new, &path)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|source| FolderFault::Io { path: path.clone(), source })
+        write(&self.path, name, content, 0o600)
     }
 
     /// Removes a file that an earlier process left.
@@ -113,6 +103,20 @@ impl Folder {
             _ => Ok(()),
         }
     }
+}
+
+/// Writes a file of a folder whole or not at all, with this mode.
+pub fn write(folder: &Path, name: &str, content: &str, mode: u32) -> Result<(), FolderFault> {
+    let path = folder.join(name);
+    let new = folder.join(format!("{name}.new"));
+    let write = || {
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(mode).open(&new)?;
+        file.write_all(content.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(|source| FolderFault::Io { path: path.clone(), source })
 }
 
 #[cfg(test)]

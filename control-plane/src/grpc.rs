@@ -18,13 +18,16 @@ use tonic_health::server::HealthReporter;
 use crate::admin::Admin;
 use crate::fleet::Fleet;
 use crate::plane::Plane;
-use auth::Token;
 use auth::admin::Guard;
+use auth::fleet::Gate;
 
 /// A document that is too large is still read, so that it can be said how large it is.
 const ADMIN_MESSAGE_BYTES_MAX: usize = 2 * CATALOG_BYTES_MAX;
 /// A window of a busy node, and what a node says of itself.
 const FLEET_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Anybody may ask for a certificate, so that little is read before it is known who does.
+const ENROLMENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// The routes of the admin listener.
 pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Result<Router, ReflectionFault> {
@@ -40,6 +43,8 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
         .add_service(admin_pb::doctor_service_server::DoctorServiceServer::new(admin.clone()))
         .add_service(admin_pb::key_service_server::KeyServiceServer::new(admin.clone()))
+        .add_service(admin_pb::authority_service_server::AuthorityServiceServer::new(admin.clone()))
+        .add_service(admin_pb::token_service_server::TokenServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
         .add_service(admin_pb::rollout_service_server::RolloutServiceServer::new(admin.clone()))
         .add_service(admin_pb::status_service_server::StatusServiceServer::new(admin))
@@ -50,15 +55,22 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
 }
 
 /// The routes of the fleet listener.
-pub fn fleet(fleet: Fleet, health: &HealthReporter, token: Token) -> Router {
+pub fn fleet(fleet: Fleet, health: &HealthReporter, gate: Gate) -> Router {
     let sync = fleet_pb::fleet_sync_server::FleetSyncServer::new(fleet.clone())
         .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
     let report = fleet_pb::fleet_report_server::FleetReportServer::new(fleet.clone())
         .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
-    let bindings = fleet_pb::fleet_bindings_server::FleetBindingsServer::new(fleet);
+    let bindings = fleet_pb::fleet_bindings_server::FleetBindingsServer::new(fleet.clone());
+    let enrolment = fleet_pb::fleet_enrolment_server::FleetEnrolmentServer::new(fleet)
+        .max_decoding_message_size(ENROLMENT_MESSAGE_BYTES_MAX);
     let mut routes = Routes::builder();
-    routes.add_service(sync).add_service(report).add_service(bindings).add_service(health_service(health));
-    routes.routes().into_axum_router().layer(from_fn_with_state(token, auth::fleet::require))
+    routes
+        .add_service(sync)
+        .add_service(report)
+        .add_service(bindings)
+        .add_service(enrolment)
+        .add_service(health_service(health));
+    routes.routes().into_axum_router().layer(from_fn_with_state(gate, auth::fleet::require))
 }
 
 /// What a gRPC listener answers while nothing was read from the store. Never that a token is wrong:
@@ -84,6 +96,9 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.NodeService",
         "sluice.admin.v1.RolloutService",
         "sluice.admin.v1.StatusService",
+        "sluice.admin.v1.AuthorityService",
+        "sluice.admin.v1.TokenService",
+        "sluice.fleet.v1.FleetEnrolment",
         "sluice.fleet.v1.FleetSync",
         "sluice.fleet.v1.FleetReport",
         "sluice.fleet.v1.FleetBindings",

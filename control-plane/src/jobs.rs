@@ -11,11 +11,13 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::error::Error;
+use crate::identity::rotation;
 use crate::plane::Plane;
 use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
     BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, REVISIONS_KEPT,
+    TOKENS_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
@@ -32,6 +34,8 @@ const NODES_EVERY: Duration = Duration::from_secs(1);
 const ROLLOUT_EVERY: Duration = Duration::from_secs(1);
 /// … of which many at once are one.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Enrolments and revocations by other control planes are seen this soon: a stream of a revoked node ends within 5 s.
+const IDENTITIES_EVERY: Duration = Duration::from_secs(2);
 const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
 
 const MINUTE_MS: u64 = 60 * 1000;
@@ -44,10 +48,12 @@ enum Job {
     Access,
     Nodes,
     Rollout,
+    Identities,
     Rollup,
 }
 
-const JOBS: [Job; 6] = [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Rollout, Job::Rollup];
+const JOBS: [Job; 7] =
+    [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Identities, Job::Rollout, Job::Rollup];
 
 /// Every job and how often it runs.
 pub fn names() -> impl Iterator<Item = (&'static str, Duration)> {
@@ -128,6 +134,7 @@ impl Job {
             Job::Access => "access",
             Job::Nodes => "nodes",
             Job::Rollout => "rollout",
+            Job::Identities => "identities",
             Job::Rollup => "rollup",
         }
     }
@@ -139,6 +146,7 @@ impl Job {
             Job::Access => ACCESS_EVERY,
             Job::Nodes => NODES_EVERY,
             Job::Rollout => ROLLOUT_EVERY,
+            Job::Identities => IDENTITIES_EVERY,
             Job::Rollup => ROLLUP_EVERY,
         }
     }
@@ -146,7 +154,7 @@ impl Job {
     fn wakes(self, plane: &Plane) -> Option<Wakes> {
         match self {
             Job::Rollout => Some(Wakes { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() }),
-            Job::Head | Job::Leader | Job::Access | Job::Nodes | Job::Rollup => None,
+            Job::Head | Job::Leader | Job::Access | Job::Nodes | Job::Identities | Job::Rollup => None,
         }
     }
 
@@ -159,6 +167,7 @@ impl Job {
             Job::Access => look_at_access(plane).await,
             Job::Nodes => keep_nodes(plane).await,
             Job::Rollout => rollout::run::step(plane).await,
+            Job::Identities => look_at_identities(plane).await,
             Job::Rollup => roll_up(plane).await,
         };
         match done {
@@ -203,6 +212,11 @@ pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
     Ok(kept?)
 }
 
+async fn look_at_identities(plane: &Plane) -> Result<(), Error> {
+    plane.identity.nodes.refresh(&plane.store).await?;
+    rotation::step(plane).await
+}
+
 /// Puts old counters together and removes what nobody needs any more: of the store, whoever leads; of the memory, each.
 async fn roll_up(plane: &Plane) -> Result<(), Error> {
     let before = |age: Duration| plane.clock.now_ms().saturating_sub(age.as_millis() as u64);
@@ -215,6 +229,7 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.forget_boots(leader, before(BOOTS_KEPT)).await?;
     plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;
     plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;
+    plane.store.forget_tokens(leader, before(TOKENS_KEPT)).await?;
     prune_revisions(plane, leader).await
 }
 

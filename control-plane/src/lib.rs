@@ -16,6 +16,7 @@ mod fleet;
 mod folder;
 mod grpc;
 mod http;
+mod identity;
 mod jobs;
 mod keys;
 mod leader;

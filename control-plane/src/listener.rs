@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::Response;
+use common::certificate::{self, Facts};
 use common::tls::Tls;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -60,6 +61,15 @@ impl Door {
 /// Who is at the other end of a connection: an extension of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
+
+/// What a connection proves of its peer: another extension.
+#[derive(Debug, Clone, Default)]
+pub struct Proof {
+    /// Whether it is encrypted up to here.
+    pub is_tls: bool,
+    /// The certificate that the client proved to have.
+    pub certificate: Option<Arc<Facts>>,
+}
 
 /// What is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,11 +132,16 @@ async fn serve(
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     match tls {
-        None => answer(stream, peer, protocol, door, stop).await,
+        None => answer(stream, (peer, Proof::default()), protocol, door, stop).await,
         Some(tls) => {
             let accepting = TlsAcceptor::from(tls.config()).accept(stream);
             match timeout(HANDSHAKE_WITHIN, accepting).await {
-                Ok(Ok(stream)) => answer(stream, peer, protocol, door, stop).await,
+                Ok(Ok(stream)) => {
+                    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+                    let certificate = shown.and_then(|der| certificate::read(der)).map(Arc::new);
+                    let proof = Proof { is_tls: true, certificate };
+                    answer(stream, (peer, proof), protocol, door, stop).await;
+                }
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -134,8 +149,13 @@ async fn serve(
     }
 }
 
-async fn answer<S>(stream: S, peer: Peer, protocol: Protocol, door: Door, stop: CancellationToken)
-where
+async fn answer<S>(
+    stream: S,
+    (peer, proof): (Peer, Proof),
+    protocol: Protocol,
+    door: Door,
+    stop: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let mut builder = Builder::new(TokioExecutor::new());
@@ -156,6 +176,7 @@ where
     let is_asked = asked.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(proof.clone());
         is_asked.store(true, Ordering::Relaxed);
         let routes = door.routes();
         async move {
@@ -206,7 +227,8 @@ mod tests {
         let (mut peer, stream): (DuplexStream, _) = duplex(4096);
         let slow = async || tokio::time::sleep(2 * HEADERS_WITHIN).await;
         let door = Door::closed(Router::new().route("/slow", get(slow)));
-        let (began, from) = (Instant::now(), Peer(([127, 0, 0, 1], 1).into()));
+        let began = Instant::now();
+        let from = (Peer(([127, 0, 0, 1], 1).into()), Proof::default());
         let serving = answer(stream, from, protocol, door, CancellationToken::new());
         peer.write_all(says).await.unwrap();
         let hearing = async { while peer.read_buf(&mut Vec::new()).await.is_ok_and(|n| n > 0) {} };

@@ -27,6 +27,17 @@ pub enum WindowResult {
     Invalid,
 }
 
+/// What became of a node's wish for a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnrolmentResult {
+    /// It has its first one.
+    Enrolled,
+    /// It has another one.
+    Renewed,
+    /// It has none.
+    Refused,
+}
+
 /// How a node's stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamEnd {
@@ -135,6 +146,8 @@ pub struct Metrics {
     job_success: Family<JobLabel, Gauge>,
     job_failures: Family<JobLabel, Counter>,
     certificates: Family<ListenerLabel, Gauge>,
+    enrolments: Family<ResultLabel, Counter>,
+    nodes_cloned: Gauge,
 }
 
 impl Default for Metrics {
@@ -167,6 +180,8 @@ impl Metrics {
             job_success: Family::default(),
             job_failures: Family::default(),
             certificates: Family::default(),
+            enrolments: Family::default(),
+            nodes_cloned: Gauge::default(),
         };
         let m = &metrics;
         registry.register("sluice_revision", "Current catalog revision", m.revision.clone());
@@ -234,6 +249,12 @@ impl Metrics {
             "sluice_certificate_expiry_timestamp_seconds",
             "When the certificate in use ends",
             m.certificates.clone(),
+        );
+        registry.register("sluice_enrolments", "Certificates that nodes asked for", m.enrolments.clone());
+        registry.register(
+            "sluice_nodes_cloned",
+            "Nodes whose identity more than one process used of late",
+            m.nodes_cloned.clone(),
         );
         metrics.registry = Arc::new(registry);
         metrics
@@ -310,6 +331,21 @@ impl Metrics {
     /// A periodic job failed.
     pub fn job_failed(&self, job: &'static str) {
         self.job_failures.get_or_create(&JobLabel { job }).inc();
+    }
+
+    /// A node asked for a certificate.
+    pub fn enrolment(&self, result: EnrolmentResult) {
+        let result = match result {
+            EnrolmentResult::Enrolled => "enrolled",
+            EnrolmentResult::Renewed => "renewed",
+            EnrolmentResult::Refused => "refused",
+        };
+        self.enrolments.get_or_create(&ResultLabel { result }).inc();
+    }
+
+    /// So many nodes were cloned.
+    pub fn nodes_cloned(&self, count: usize) {
+        self.nodes_cloned.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// A listener uses a certificate that ends then.

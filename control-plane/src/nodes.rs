@@ -1,6 +1,7 @@
 //! The nodes of the fleet: connected, applied, rejected, lost. Shown to operators and never acted on:
 //! a control plane that is slow or was away takes no traffic from any node (FR-029).
 
+mod boots;
 mod facts;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use common::limits::HEARTBEAT_LOST;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use boots::{Boots, Cloned};
 pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
 
 use crate::revision::encoded::Part;
@@ -159,6 +161,7 @@ struct Entry {
     persisted_seen_at_ms: u64,
     is_dirty: bool,
     stream: Option<CancellationToken>,
+    boots: Boots,
 }
 
 /// An open stream of a node. Dropping it marks the node as not connected, unless a newer stream took over.
@@ -186,6 +189,7 @@ impl Nodes {
                 persisted_seen_at_ms: row.last_seen_at_ms,
                 is_dirty: false,
                 stream: None,
+                boots: Boots::default(),
                 facts: Facts::from_row(&row),
             };
             nodes.entry(row.id).or_insert(entry);
@@ -198,14 +202,17 @@ impl Nodes {
     pub fn connect(self: &Arc<Self>, id: &str, facts: Facts) -> Connection {
         let now = self.clock.now_ms();
         let replaced = CancellationToken::new();
+        let mut nodes = self.lock();
+        let mut boots = nodes.get(id).map(|entry| entry.boots.clone()).unwrap_or_default();
+        let cloned = boots.connected(&facts.boot_id, now);
         let entry = Entry {
             facts,
             last_seen_at_ms: now,
             persisted_seen_at_ms: now,
             is_dirty: true,
             stream: Some(replaced.clone()),
+            boots,
         };
-        let mut nodes = self.lock();
         let older = nodes.insert(id.to_owned(), entry);
         if let Some(Entry { stream: Some(older), facts, .. }) = older {
             tracing::warn!(node.id = id, boot = facts.boot_id, "a newer stream of node {id} takes over");
@@ -213,6 +220,13 @@ impl Nodes {
             older.cancel();
         }
         drop(nodes);
+        if let Some(Cloned { boots: [one, other], .. }) = cloned {
+            tracing::error!(
+                node.id = id, boots = ?[&one, &other],
+                "two processes speak as node {id}, boots {one} and {other}: its identity was cloned; stop one of \
+                 them, or revoke the node and enrol both anew under ids of their own"
+            );
+        }
         self.tell();
         Connection { nodes: self.clone(), id: id.to_owned(), replaced }
     }
@@ -260,6 +274,17 @@ impl Nodes {
     pub fn count(&self) -> (usize, usize) {
         let nodes = self.lock();
         (nodes.values().filter(|entry| entry.stream.is_some()).count(), nodes.len())
+    }
+
+    /// Whether it was ever seen.
+    pub fn is_known(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// Nodes whose identity more than one process uses.
+    pub fn cloned(&self) -> usize {
+        let now = self.clock.now_ms();
+        self.lock().values().filter(|entry| entry.boots.cloned(now).is_some()).count()
     }
 
     /// Whether some node may hold what it has not reported: one that was lost within `doubt`, and, shortly after a
@@ -331,7 +356,7 @@ impl Nodes {
         let is_lost =
             entry.stream.is_none() && now_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
         let is_connected = entry.stream.is_some();
-        NodeView::of(id, entry.facts.clone(), is_connected, is_lost, wanted, entry.last_seen_at_ms)
+        NodeView::of(id, shown(entry, now_ms), is_connected, is_lost, wanted, entry.last_seen_at_ms)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
@@ -341,6 +366,16 @@ impl Nodes {
     fn tell(&self) {
         self.changed.send_modify(|changes| *changes += 1);
     }
+}
+
+/// What a node says of itself, and what is found out about it.
+fn shown(entry: &Entry, now_ms: u64) -> Facts {
+    let mut facts = entry.facts.clone();
+    if let Some(Cloned { boots: [one, other], .. }) = entry.boots.cloned(now_ms) {
+        let message = format!("two processes speak as this node, boots {one} and {other}: it was cloned");
+        facts.warnings.push(Finding { path: "identity".to_owned(), message });
+    }
+    facts
 }
 
 impl Connection {

@@ -11,6 +11,7 @@ use crate::access::known::Known;
 use crate::audit;
 use crate::doctor::Listening;
 use crate::error::Error;
+use crate::identity::Identity;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
@@ -28,6 +29,8 @@ pub struct Plane {
     pub access: Known,
     /// The fleet, live.
     pub nodes: Arc<Nodes>,
+    /// Who the nodes are.
+    pub identity: Identity,
     /// Counters and gauges of this process.
     pub metrics: Metrics,
     /// Whether this process does the periodic work of all.

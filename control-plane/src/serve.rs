@@ -1,6 +1,8 @@
 //! Puts the parts together, runs them, and ends them in order and in bounded time (FR-017): not ready,
 //! streams drained, listeners closed, jobs ended, nodes written down, store closed.
 
+mod certificates;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use common::backoff::full_jitter;
 use common::clock::Clock;
 use common::listen::listen_json;
 use common::tasks::Tasks;
-use common::tls::{self, Tls, TlsFault, Watch};
+use common::tls::TlsFault;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -24,7 +26,10 @@ use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
 use crate::grpc::auth::admin::Guard;
+use crate::grpc::auth::fleet::Gate;
 use crate::http::{Open, Ready};
+use crate::identity::Identity;
+use crate::identity::authority::{Authorities, AuthorityFault};
 use crate::leader::Leader;
 use crate::listener::{Door, Listener, Protocol};
 use crate::metrics::Metrics;
@@ -33,6 +38,7 @@ use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::store::{Store, StoreError};
 use crate::{audit, error, folder, grpc, http, jobs};
+use certificates::Certificates;
 
 /// Streams say goodbye within this time.
 const STREAMS_END_WITHIN: Duration = Duration::from_secs(3);
@@ -62,6 +68,9 @@ pub enum ServeError {
     /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderFault),
+    /// The certificate authority cannot be used.
+    #[error(transparent)]
+    Authority(#[from] AuthorityFault),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsFault),
@@ -103,19 +112,22 @@ pub async fn serve_with(
     let admin_token = bootstrap(&config, &folder)?;
     let node_token = Token::new(&folder.token("node.token")?);
     let ready = Ready::default();
-    let listeners = Listeners::bind(&config, &ready).await?;
+    let clock = Clock::system();
+    let authority = certificates::authority(&config, &folder, clock.now_ms())?;
+    let certificates = Certificates::open(&config, authority.as_deref(), clock.now_ms())?;
+    let listeners = Listeners::bind(&config, &certificates, &ready).await?;
     let addresses = listeners.addresses;
     let Addresses { admin, fleet, http } = addresses;
     folder.write("listen.json", &listen_json(&[("admin", admin), ("fleet", fleet), ("http", http)]))?;
     tracing::info!(%admin, %fleet, %http, "listening: admin {admin}, fleet {fleet}, http {http}");
 
-    let (doors, certificates) = (listeners.doors.clone(), listeners.certificates.clone());
+    let doors = listeners.doors.clone();
     let listening = Tasks::new();
     let standing = listeners.standing();
-    let watch = listeners.start(&listening);
+    listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
-        opened = Box::pin(Running::open(&config, &folder, standing)) => opened.map(Some),
+        opened = Box::pin(Running::open(&config, &folder, standing, clock, authority)) => opened.map(Some),
     };
     let running = match opened {
         Ok(Some(running)) => running,
@@ -133,15 +145,12 @@ pub async fn serve_with(
         (false, false) => Open::Probes,
     };
     let [admin_door, fleet_door, http_door] = doors;
+    let gate = Gate { token: node_token, plane: plane.clone() };
     admin_door.open(grpc::admin(plane, health, guard.clone())?);
-    fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, node_token));
+    fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, gate));
     http_door.open(http::routes(plane, ready.clone(), &guard, open));
     jobs::start(plane, jobs);
-    if let Some(watch) = watch {
-        let (clock, plane) = (plane.clock.clone(), plane.clone());
-        let tell = move |tls: &Tls| plane.metrics.certificate(tls.listener(), tls.expires_at_ms());
-        jobs.spawn("certificates", |stop| tls::follow(watch, certificates, clock, stop, tell));
-    }
+    certificates.follow(plane, jobs);
     grpc::set_health(health, true).await;
     ready.set(true);
     tracing::info!("control plane ready");
@@ -168,21 +177,12 @@ fn bootstrap(config: &Config, folder: &Folder) -> Result<Token, FolderFault> {
 
 struct Listeners {
     listeners: [Listener; 3],
-    /// TLS of each, if they speak it, and the files that it comes from.
-    certificates: Vec<Tls>,
-    watch: Option<Watch>,
     doors: [Door; 3],
     addresses: Addresses,
 }
 
 impl Listeners {
-    async fn bind(config: &Config, ready: &Ready) -> Result<Self, ServeError> {
-        let opened = config.tls.clone().map(Watch::open).transpose()?;
-        let pair = opened.as_ref().map(|(_, pair)| pair.clone());
-        let tls = |name, protocols| pair.clone().map(|pair| Tls::new(name, protocols, pair)).transpose();
-        let admin_tls = tls("admin", tls::HTTP_2)?;
-        let fleet_tls = tls("fleet", tls::HTTP_2)?;
-        let http_tls = tls("http", tls::HTTP)?;
+    async fn bind(config: &Config, tls: &Certificates, ready: &Ready) -> Result<Self, ServeError> {
         let (admin, admin_at) = bind("admin", config.admin_listen).await?;
         let (fleet, fleet_at) = bind("fleet", config.fleet_listen).await?;
         let (http, http_at) = bind("http", config.http_listen).await?;
@@ -192,16 +192,14 @@ impl Listeners {
             Door::closed(http::not_ready(ready.clone())),
         ];
         let [admin_door, fleet_door, http_door] = doors.clone();
-        let certificates = [&admin_tls, &fleet_tls, &http_tls].into_iter().flatten().cloned().collect();
         let grpc = |socket, tls, door| Listener { socket, tls, protocol: Protocol::Grpc, door };
         let listeners = [
-            grpc(admin, admin_tls, admin_door),
-            grpc(fleet, fleet_tls, fleet_door),
-            Listener { socket: http, tls: http_tls, protocol: Protocol::Http, door: http_door },
+            grpc(admin, tls.admin.clone(), admin_door),
+            grpc(fleet, tls.fleet.clone(), fleet_door),
+            Listener { socket: http, tls: tls.http.clone(), protocol: Protocol::Http, door: http_door },
         ];
         let addresses = Addresses { admin: admin_at, fleet: fleet_at, http: http_at };
-        let watch = opened.map(|(watch, _)| watch);
-        Ok(Listeners { listeners, certificates, watch, doors, addresses })
+        Ok(Listeners { listeners, doors, addresses })
     }
 
     fn standing(&self) -> Vec<Listening> {
@@ -215,11 +213,10 @@ impl Listeners {
         named.map(standing).collect()
     }
 
-    fn start(self, tasks: &Tasks) -> Option<Watch> {
+    fn start(self, tasks: &Tasks) {
         for listener in self.listeners {
             tasks.spawn("listener", |stop| listener.run(stop, REQUESTS_END_WITHIN));
         }
-        self.watch
     }
 }
 
@@ -239,8 +236,13 @@ struct Running {
 }
 
 impl Running {
-    async fn open(config: &Config, folder: &Folder, listeners: Vec<Listening>) -> Result<Self, ServeError> {
-        let clock = Clock::system();
+    async fn open(
+        config: &Config,
+        folder: &Folder,
+        listeners: Vec<Listening>,
+        clock: Clock,
+        authority: Option<Arc<Authorities>>,
+    ) -> Result<Self, ServeError> {
         let store = open_store(config, folder, &clock).await?;
         let nodes = Nodes::new(clock.clone());
         nodes.remember(store.nodes().await?);
@@ -254,11 +256,14 @@ impl Running {
         head.refresh(&store).await?;
         let access = Known::default();
         access.refresh(&store).await?;
+        let identity = Identity::new(authority);
+        identity.nodes.refresh(&store).await?;
         let plane = Plane {
             store,
             head,
             access,
             nodes,
+            identity,
             metrics: Metrics::new(),
             leader: Leader::new(),
             listeners,

@@ -17,6 +17,8 @@ mod bindings;
 mod cases;
 #[path = "../../tests/src/database.rs"]
 mod database;
+#[path = "store/identity.rs"]
+mod identity;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/rollouts.rs"]
@@ -125,6 +127,10 @@ suite! {
     rollouts::a_rollout_that_has_changed_meanwhile_is_not_ended,
     rollouts::what_a_rollout_goes_back_to_is_not_pruned,
     rollouts::requests_are_counted_by_node_model_and_time_with_their_window_and_then_forgotten,
+    identity::of_many_who_race_for_a_token_as_many_enrol_as_it_says,
+    identity::a_revoked_node_is_kept_out_until_a_token_that_is_newer,
+    identity::only_the_key_of_a_node_renews_its_certificate,
+    identity::the_version_moves_with_every_enrolment_and_revocation,
     windows::a_window_counts_once_and_its_reply_may_be_lost,
     windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
     windows::fr_041_boots_are_told_apart_by_their_id_alone,

@@ -40,7 +40,8 @@ pub struct Settings {
     /// PEM file with the authorities to trust for an https control plane [default: the public ones]
     #[arg(long, env = "SLUICE_CONTROL_PLANE_CA", value_name = "FILE")]
     pub control_plane_ca: Option<PathBuf>,
-    /// File with the token that the control plane wrote for nodes (node.token in its data folder)
+    /// File with a token: of `sluice tokens create`, or the one that the control plane wrote for all nodes
+    /// (node.token in its data folder). Over TLS a node enrols with it, and needs it no more
     #[arg(long, env = "SLUICE_NODE_TOKEN_FILE", value_name = "FILE")]
     pub node_token_file: Option<PathBuf>,
     /// Folder for the last known good config and for counts that were not yet reported [default: sluice-node]
@@ -101,8 +102,8 @@ pub struct Config {
     pub control_planes: Vec<Uri>,
     /// The authorities to trust for them; `None`: the public ones.
     pub control_plane_ca: Option<PathBuf>,
-    /// The token's file; read at each connect, so that it may change or come later.
-    pub token_file: PathBuf,
+    /// The token's file; read at each connect without a certificate, so that it may change or come later.
+    pub token_file: Option<PathBuf>,
     /// Everything that outlives the process.
     pub data_dir: PathBuf,
     /// Where applications call.
@@ -146,7 +147,10 @@ impl Config {
         }
         let control_planes = settings.control_plane.unwrap_or_else(|| vec![CONTROL_PLANE.to_owned()]);
         let control_planes = read_control_planes(&mut faults, &control_planes, insecure);
-        if settings.node_token_file.is_none() {
+        // Over TLS a node that has enrolled shows its certificate.
+        let is_plain =
+            control_planes.is_empty() || control_planes.iter().any(|uri| uri.scheme_str() == Some("http"));
+        if settings.node_token_file.is_none() && is_plain {
             faults.add::<()>(
                 "--node-token-file is missing: the control plane writes it as node.token into its data folder",
             );
@@ -157,7 +161,7 @@ impl Config {
             labels: read_labels(&mut faults, settings.labels.unwrap_or_default()),
             control_planes,
             control_plane_ca: settings.control_plane_ca,
-            token_file: settings.node_token_file.unwrap_or_default(),
+            token_file: settings.node_token_file,
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
             listen,
             ops_listen,

@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::ops::Ops;
-use crate::sync::{Applier, Binder, Identity, Links, Reporter, Sync, asking};
+use crate::sync::{Applier, Binder, Certificates, Identity, Links, Reporter, Sync, asking, keep_valid};
 use crate::table::keep::Keep;
 use crate::upstream::Connections;
 use folder::Folder;
@@ -100,7 +100,9 @@ impl Node {
         let metrics = Metrics::new();
         let bindings = Bindings::open(folder.path(), clock.clone())
             .context("cannot open the journal of bindings in the data folder")?;
-        let links = Arc::new(Links::new(config.token_file, config.control_plane_ca));
+        let certificates = Certificates::open(folder.path(), node_id.as_str())?;
+        let links =
+            Arc::new(Links::new(config.token_file, config.control_plane_ca, certificates, clock.clone()));
         let (link, linked) = watch::channel(None);
         let lookup = Lookup::new(asking(config.control_planes.clone(), links.clone(), linked.clone()));
         let settings = api::Settings { allow_anonymous: config.allow_anonymous };
@@ -147,8 +149,10 @@ impl Node {
         let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked.clone(), clock.clone());
         tasks.spawn("report", |stop| reporter.clone().run(stop));
         let (bindings, metrics) = (gateway.bindings.clone(), gateway.metrics.clone());
-        let binder = Binder::new(node_id.to_string(), bindings, metrics, linked, clock);
+        let binder = Binder::new(node_id.to_string(), bindings, metrics, linked, clock.clone());
         tasks.spawn("bind", |stop| binder.clone().run(stop));
+        let (keeping, planes, time) = (links.clone(), config.control_planes.clone(), clock);
+        tasks.spawn("certificate", |stop| keep_valid(keeping, planes, time, stop));
         let identity = Identity {
             node_id: node_id.to_string(),
             labels: config.labels,

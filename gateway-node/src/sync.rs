@@ -1,11 +1,13 @@
 //! Follows the control plane: one stream, opened anew by jitter for as long as the node lives, over
 //! which the node learns what to serve. `session` decides, `apply` takes updates, `report` brings
-//! counts home over the same connection, `connect` opens it. The node serves whether or not any of
+//! counts home over the same connection, `connect` opens it, `enrol` gets the certificate for it. The node serves whether or not any of
 //! this works.
 
 mod apply;
 mod bind;
+mod certificate;
 mod connect;
+mod enrol;
 mod report;
 mod session;
 
@@ -19,6 +21,7 @@ use common::pb::fleet as pb;
 use http::Uri;
 use pb::fleet_sync_client::FleetSyncClient;
 use pb::sync_request::Message as Up;
+use pb::sync_response::Message as Down;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -32,7 +35,9 @@ use session::{Action, End, Event, Reconnect, Session};
 
 pub(crate) use apply::Applier;
 pub(crate) use bind::{Binder, asking};
+pub(crate) use certificate::Certificates;
 pub(crate) use connect::{Link, Links};
+pub(crate) use enrol::keep_valid;
 pub(crate) use report::Reporter;
 
 /// Messages that wait to be read by the control plane; there are never more than a few.
@@ -129,7 +134,16 @@ impl Sync {
     }
 
     async fn open(&self, address: &Uri) -> Result<(Link, Said, Heard), End> {
-        let link = self.links.open(address).await.map_err(|why| End::Failed { why, retry_after: None })?;
+        match self.try_open(address).await? {
+            Ok(open) => Ok(open),
+            // With another certificate, if there is one.
+            Err(_doubtful) => self.try_open(address).await?,
+        }
+    }
+
+    /// The inner error is one that another certificate may mend.
+    async fn try_open(&self, address: &Uri) -> Result<Result<(Link, Said, Heard), End>, End> {
+        let link = self.links.open(address).await?;
         let (tx, rx) = mpsc::channel(QUEUE);
         // The call returns with the server's headers, which may wait for the Hello.
         send(&tx, Up::Hello(self.hello()))?;
@@ -137,7 +151,8 @@ impl Sync {
             .max_decoding_message_size(SNAPSHOT_BYTES_MAX + ENVELOPE_BYTES_MAX);
         let call = client.sync(link.request(ReceiverStream::new(rx)));
         match timeout(HEARTBEAT_LOST, call).await {
-            Ok(Ok(answer)) => Ok((link, tx, answer.into_inner())),
+            Ok(Ok(answer)) => Ok(Ok((link, tx, answer.into_inner()))),
+            Ok(Err(status)) if self.links.doubt(&link, &status) => Ok(Err(self.links.end_of(&status))),
             Ok(Err(status)) => Err(self.links.end_of(&status)),
             Err(_) => Err(End::Silent),
         }
@@ -150,9 +165,18 @@ impl Sync {
         loop {
             let event = tokio::select! {
                 message = inbound.message() => match message {
-                    Ok(Some(message)) => Event::Received(message),
+                    Ok(Some(message)) => {
+                        self.hear_of_authorities(&message);
+                        Event::Received(message)
+                    }
                     Ok(None) => return failed("the stream ended without a farewell"),
-                    Err(status) => return self.links.end_of(&status),
+                    Err(status) => {
+                        let end = self.links.end_of(&status);
+                        if end == End::Refused {
+                            self.links.doubt(&link, &status);
+                        }
+                        return end;
+                    }
                 },
                 taken = outcome(&mut self.taking) => {
                     self.taking = None;
@@ -218,6 +242,14 @@ impl Sync {
             }
             !is_known
         });
+    }
+
+    fn hear_of_authorities(&self, message: &pb::SyncResponse) {
+        match &message.message {
+            Some(Down::Welcome(welcome)) => self.links.certificates().hear(&welcome.authorities_sha256),
+            Some(Down::Heartbeat(beat)) => self.links.certificates().hear(&beat.authorities_sha256),
+            _ => {}
+        }
     }
 
     fn take(&self, update: pb::ConfigUpdate) -> JoinHandle<Taken> {
@@ -304,7 +336,7 @@ fn log_end(address: &Uri, end: &End, wait: Duration, is_first_failure: &mut bool
         End::Left => return,
         End::Silent => "nothing was heard for too long",
         End::Protocol(why) => why,
-        End::Refused => "the control plane does not take the node's token",
+        End::Refused => "the control plane does not take the node's token or certificate",
         End::Failed { why, .. } => why,
     };
     if std::mem::take(is_first_failure) || lived >= HEARTBEAT_LOST {

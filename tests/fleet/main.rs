@@ -10,6 +10,7 @@ mod counters;
 mod database;
 mod doctor;
 mod hot_swap;
+mod identity;
 mod memory;
 mod nodes;
 mod requests;

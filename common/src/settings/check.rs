@@ -69,11 +69,20 @@ impl Faults {
 
     /// A certificate and its key are given together or not at all.
     pub fn tls_files(&mut self, cert: Option<PathBuf>, key: Option<PathBuf>) -> Option<TlsFiles> {
+        self.file_pair(("--tls-cert", cert), ("--tls-key", key))
+    }
+
+    /// Two files that are given together or not at all: a certificate and its key.
+    pub fn file_pair(
+        &mut self,
+        (cert_flag, cert): (&str, Option<PathBuf>),
+        (key_flag, key): (&str, Option<PathBuf>),
+    ) -> Option<TlsFiles> {
         match (cert, key) {
             (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
             (None, None) => None,
-            (Some(_), None) => self.add("--tls-cert needs --tls-key"),
-            (None, Some(_)) => self.add("--tls-key needs --tls-cert"),
+            (Some(_), None) => self.add(format!("{cert_flag} needs {key_flag}")),
+            (None, Some(_)) => self.add(format!("{key_flag} needs {cert_flag}")),
         }
     }
 

@@ -10,7 +10,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::Admin;
+use crate::access::Caller;
 use crate::grpc::status;
+use crate::identity::enrolment;
 use crate::nodes::{Finding, NodeView, State};
 
 /// A node becomes lost by time alone, so a watch looks this often.
@@ -25,6 +27,15 @@ impl NodeService for Admin {
         _request: Request<pb::ListNodesRequest>,
     ) -> Result<Response<pb::ListNodesResponse>, Status> {
         Ok(Response::new(pb::ListNodesResponse { nodes: self.nodes() }))
+    }
+
+    async fn revoke_node(
+        &self,
+        request: Request<pb::RevokeNodeRequest>,
+    ) -> Result<Response<pb::RevokeNodeResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        enrolment::revoke(&self.plane, &caller, &request.into_inner().id).await.map_err(status::of)?;
+        Ok(Response::new(pb::RevokeNodeResponse {}))
     }
 
     type WatchNodesStream = ReceiverStream<Result<pb::WatchNodesResponse, Status>>;
@@ -50,7 +61,13 @@ impl Admin {
         let wanted = self.plane.head.now();
         let convert = |node: NodeView| {
             let violations = node.violations();
-            convert(node, violations)
+            let is_revoked = self.plane.identity.nodes.is_revoked(&node.id);
+            let mut node = convert(node, violations);
+            if is_revoked {
+                let message = "revoked: it enrols again only with a token that was made since".to_owned();
+                node.warnings.push(pb::node::Finding { path: "identity".to_owned(), message });
+            }
+            node
         };
         self.plane.nodes.list(wanted.as_deref()).into_iter().map(convert).collect()
     }
@@ -59,6 +76,7 @@ impl Admin {
     async fn watch(&self, tx: mpsc::Sender<Result<pb::WatchNodesResponse, Status>>) {
         let mut changes = self.plane.nodes.subscribe();
         let mut wanted = self.plane.head.subscribe();
+        let mut identities = self.plane.identity.nodes.subscribe();
         let mut shown: Option<Vec<pb::Node>> = None;
         loop {
             changes.borrow_and_update();
@@ -74,6 +92,7 @@ impl Admin {
             tokio::select! {
                 _ = changes.changed() => {}
                 _ = wanted.changed() => {}
+                _ = identities.changed() => {}
                 () = sleep(LOOK_EVERY) => {}
                 () = tx.closed() => return,
             }

@@ -18,6 +18,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::label::Labels;
 use common::limits::{HEARTBEAT, HEARTBEAT_LOST};
 use common::pb::fleet as pb;
 use pb::sync_request::Message as Heard;
@@ -35,6 +36,8 @@ use stand_in::{Stand, StandIn};
 
 /// A node says Hello within this time.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// What a node hears that is revoked.
+pub const REVOKED: &str = "this node is revoked";
 /// Rejections that are shown of a node; older ones go.
 const REJECTED_MAX: usize = 16;
 
@@ -45,6 +48,15 @@ pub struct Greeting {
     pub control_plane_id: String,
     /// Version of the program.
     pub version: String,
+}
+
+/// What is known of a node before it says anything.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The node of its certificate; without one it may be any.
+    pub node_id: Option<Arc<str>>,
+    /// What it is labelled, whatever it says.
+    pub labels: Labels,
 }
 
 /// What happened.
@@ -63,6 +75,8 @@ pub enum Event {
     Stop,
     /// A newer stream of the same node took over.
     Replaced,
+    /// Nobody speaks for the node any more.
+    Revoked,
 }
 
 /// What to do about it.
@@ -93,6 +107,8 @@ pub enum End {
     Replaced,
     /// The node broke the protocol.
     Refused(&'static str),
+    /// It may not speak for this node.
+    Forbidden(&'static str),
 }
 
 impl End {
@@ -103,7 +119,7 @@ impl End {
             End::Left => StreamEnd::Left,
             End::Silent => StreamEnd::Lost,
             End::Replaced => StreamEnd::Replaced,
-            End::Refused(_) => StreamEnd::Refused,
+            End::Refused(_) | End::Forbidden(_) => StreamEnd::Refused,
         }
     }
 }
@@ -112,6 +128,7 @@ impl End {
 #[derive(Debug)]
 pub struct Session {
     greeting: Greeting,
+    origin: Origin,
     phase: Phase,
     /// Of the node; empty before its Hello.
     id: String,
@@ -142,6 +159,7 @@ impl Session {
     pub fn new(greeting: Greeting, wanted: Arc<Wanted>, age: Duration, now: Instant) -> Self {
         Session {
             greeting,
+            origin: Origin::default(),
             phase: Phase::Waiting { until: now + HELLO_WITHIN },
             id: String::new(),
             facts: Facts::default(),
@@ -154,6 +172,12 @@ impl Session {
             heartbeat_at: now + HEARTBEAT,
             drain_at: now + age,
         }
+    }
+
+    /// The same of a node of which something is known.
+    pub fn known_as(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
     }
 
     /// What the node said of itself up to now.
@@ -192,6 +216,7 @@ impl Session {
             Event::Tick => self.on_tick(now),
             Event::Stop => self.drain("shutting down"),
             Event::Replaced => self.end(End::Replaced),
+            Event::Revoked => self.end(End::Forbidden(REVOKED)),
         }
     }
 
@@ -214,6 +239,11 @@ impl Session {
         if let Some(fault) = hello_fault(&hello) {
             return self.end(End::Refused(fault));
         }
+        if self.origin.node_id.as_deref().is_some_and(|own| own != hello.node_id) {
+            return self.end(End::Forbidden("the certificate is another node's"));
+        }
+        let mut labels = read_labels(&hello.labels).unwrap_or_default();
+        labels.extend(self.origin.labels.clone());
         let quarantined: Vec<Quarantined> =
             hello.quarantined.iter().filter_map(read_quarantine).take(LIST_MAX).collect();
         self.facts = Facts {
@@ -221,7 +251,7 @@ impl Session {
             version: cut(hello.version),
             schema: hello.schema,
             features: hello.features.into_iter().take(LIST_MAX).map(cut).collect(),
-            labels: read_labels(&hello.labels).unwrap_or_default(),
+            labels,
             data_address: cut(hello.data_address),
             ops_address: cut(hello.ops_address),
             applied: read_applied(hello.applied.as_ref()),
@@ -241,6 +271,7 @@ impl Session {
             control_plane_id: self.greeting.control_plane_id.clone(),
             version: self.greeting.version.clone(),
             heartbeat_ms: HEARTBEAT.as_millis() as u64,
+            authorities_sha256: Vec::new(),
         };
         let mut actions = vec![Action::Register(hello.node_id), Action::Send(Said::Welcome(welcome))];
         actions.extend(self.catch_up());
@@ -319,7 +350,7 @@ impl Session {
         }
         self.heartbeat_at = now + HEARTBEAT;
         let target = Some(self.aim().into());
-        vec![Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target }))]
+        vec![Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target, authorities_sha256: Vec::new() }))]
     }
 
     fn drain(&mut self, reason: &str) -> Vec<Action> {

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use common::limits::{HEARTBEAT_LOST, STREAM_AGE, STREAM_AGE_JITTER};
 use common::pb::fleet as pb;
+use pb::sync_response::Message as Said;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use super::session::{Action, End, Event, Greeting, Session};
+use super::session::{Action, End, Event, Greeting, Origin, REVOKED, Session};
 use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::Connection;
 use crate::plane::Plane;
@@ -30,6 +31,8 @@ pub struct Stream {
     pub inbound: Streaming<pb::SyncRequest>,
     /// What it is told.
     pub outbound: mpsc::Sender<Result<pb::SyncResponse, Status>>,
+    /// What is known of the node before it says anything.
+    pub origin: Origin,
 }
 
 /// When a stream is drained: at [`STREAM_AGE`], moved by up to [`STREAM_AGE_JITTER`] of it. `random` lies in 0..1.
@@ -41,7 +44,8 @@ impl Stream {
     /// Runs until the stream ends.
     pub async fn run(mut self, greeting: Greeting, wanted: Subscription, stop: CancellationToken) {
         let Subscription { mut changes, first } = wanted;
-        let mut session = Session::new(greeting, first, age(fastrand::f64()), Instant::now());
+        let session = Session::new(greeting, first, age(fastrand::f64()), Instant::now());
+        let mut session = session.known_as(self.origin.clone());
         let mut connection: Option<Connection> = None;
         loop {
             let event = self.next(&mut changes, &session, connection.as_ref(), &stop).await;
@@ -59,6 +63,10 @@ impl Stream {
                         let found = self.find_accepted(epoch, below).await;
                         actions.extend(session.on(Event::Accepted(found), Instant::now()));
                     }
+                    Action::Register(id) if self.plane.identity.nodes.is_revoked(&id) => {
+                        self.end(End::Forbidden(REVOKED)).await;
+                        return;
+                    }
                     Action::Register(id) => {
                         let revision = session.facts().applied.catalog.map_or(0, |part| part.version);
                         tracing::info!(
@@ -68,7 +76,8 @@ impl Stream {
                         );
                         connection = Some(self.plane.nodes.connect(&id, session.facts().clone()));
                     }
-                    Action::Send(message) => {
+                    Action::Send(mut message) => {
+                        self.name_authorities(&mut message);
                         if !self.send(Ok(pb::SyncResponse { message: Some(message) })).await {
                             self.plane.metrics.stream_ended(StreamEnd::Lost);
                             return;
@@ -105,9 +114,17 @@ impl Stream {
                 None => std::future::pending().await,
             }
         };
+        let identities = &self.plane.identity.nodes;
+        let revoked = async {
+            match connection {
+                Some(connection) => identities.revoked(connection.id()).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => Ok(Event::Stop),
+            () = revoked => Ok(Event::Revoked),
             () = replaced => Ok(Event::Replaced),
             message = self.inbound.message() => match message {
                 Ok(Some(pb::SyncRequest { message: Some(heard) })) => Ok(Event::Heard(heard)),
@@ -138,6 +155,16 @@ impl Stream {
         }
     }
 
+    /// Nodes compare the digest with what they have, and renew if it differs.
+    fn name_authorities(&self, message: &mut Said) {
+        let authorities_sha256 = match message {
+            Said::Welcome(welcome) => &mut welcome.authorities_sha256,
+            Said::Heartbeat(beat) => &mut beat.authorities_sha256,
+            Said::UpToDate(_) | Said::Update(_) | Said::Drain(_) => return,
+        };
+        *authorities_sha256 = self.plane.identity.authorities_sha256();
+    }
+
     /// Waits for a transport that does not take the message no longer than for a silent node.
     async fn send(&self, message: Result<pb::SyncResponse, Status>) -> bool {
         matches!(timeout(HEARTBEAT_LOST, self.outbound.send(message)).await, Ok(Ok(())))
@@ -160,6 +187,10 @@ impl Stream {
             End::Silent => Status::deadline_exceeded("nothing was heard for too long"),
             End::Replaced => Status::aborted("a newer stream of this node took over"),
             End::Refused(reason) => Status::invalid_argument(reason),
+            End::Forbidden(reason) => {
+                tracing::warn!(reason, "a node was turned away: {reason}");
+                Status::permission_denied(reason)
+            }
         };
         // A transport that is stuck gets no farewell.
         let _ = self.outbound.try_send(Err(status));

@@ -59,6 +59,9 @@ pub fn of(error: Error) -> Status {
             tracing::warn!(error = %cause, source, "the store did not do what was asked for");
             unavailable(text)
         }
+        Error::Unauthenticated(_) => Status::unauthenticated(text),
+        Error::Forbidden(_) => Status::permission_denied(text),
+        Error::Precondition(_) => Status::failed_precondition(text),
         Error::NotReady | Error::Busy => unavailable(text),
         Error::Broken(_) => {
             tracing::error!(error = text, "an invariant is broken: {text}");

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::access::Caller;
 use crate::access::known::Known;
+use crate::identity::Identity;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
@@ -41,7 +42,7 @@ pub const CATALOG: &str = r#"
 /// A control plane and the folder that it keeps things in.
 pub struct Fixture {
     pub plane: Arc<Plane>,
-    dir: tempfile::TempDir,
+    pub dir: tempfile::TempDir,
 }
 
 impl Fixture {
@@ -54,6 +55,7 @@ impl Fixture {
             head: Head::unread(clock.clone()),
             access: Known::default(),
             nodes: Nodes::new(clock.clone()),
+            identity: Identity::default(),
             metrics: Metrics::new(),
             leader: Leader::new(),
             listeners: Vec::new(),

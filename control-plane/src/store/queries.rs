@@ -5,6 +5,7 @@ pub mod access;
 pub mod audit;
 pub mod bindings;
 pub mod examine;
+pub mod identity;
 pub mod keys;
 pub mod leader;
 pub mod migrate;
@@ -33,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static str> {
         audit::ALL,
         bindings::ALL,
         examine::ALL,
+        identity::ALL,
         keys::ALL,
         leader::ALL,
         migrate::ALL,

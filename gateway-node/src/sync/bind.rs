@@ -145,8 +145,8 @@ async fn find(addresses: &[Uri], links: Arc<Links>, linked: Option<Link>, name: 
         asking.spawn(async move {
             match links.open(&address).await {
                 Ok(link) => ask(link, name).await,
-                Err(why) => {
-                    tracing::debug!("no connection to {address} for a binding: {why}");
+                Err(end) => {
+                    tracing::debug!("no connection to {address} for a binding: {end:?}");
                     None
                 }
             }

@@ -1,17 +1,22 @@
-//! Opens connections to the control plane: TLS or loopback, the token on each call, keep-alives, and
-//! what the end of a call means.
+//! Opens connections to the control plane: TLS with the node's certificate, or loopback with the token on each call,
+//! keep-alives, and what the end of a call means.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use common::clock::Clock;
 use common::limits::CONNECT_TIMEOUT;
 use http::Uri;
+use tokio::sync::Mutex;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt as _;
 
+use super::certificate::{Certificates, Held};
+use super::enrol::{NoCertificate, enrol, renew};
 use super::session::End;
 
 /// Pings on a connection that is otherwise silent.
@@ -27,7 +32,8 @@ pub(crate) struct Link {
     pub channel: Channel,
     /// The epoch of the control plane behind it, once it said so.
     pub epoch: u64,
-    token: MetadataValue<Ascii>,
+    /// What each call shows; `None`: the connection has the node's certificate.
+    token: Option<MetadataValue<Ascii>>,
 }
 
 impl Link {
@@ -36,10 +42,12 @@ impl Link {
         Link { epoch, ..self.clone() }
     }
 
-    /// A call with the node's token.
+    /// A call that shows what it must.
     pub(super) fn request<M>(&self, message: M) -> Request<M> {
         let mut request = Request::new(message);
-        request.metadata_mut().insert("authorization", self.token.clone());
+        if let Some(token) = &self.token {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
         request
     }
 }
@@ -47,30 +55,127 @@ impl Link {
 /// How connections are opened.
 #[derive(Debug)]
 pub(crate) struct Links {
-    token_file: PathBuf,
+    token_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
+    certificates: Certificates,
+    clock: Clock,
+    /// The certificate was not taken, and its renewal is tried before it is shown again.
+    is_doubted: AtomicBool,
+    /// One enrolment at a time: a token may be good for one.
+    enrolling: Mutex<()>,
     /// The interval of pings is doubled this often.
     slowdown: AtomicU32,
 }
 
 impl Links {
-    /// Connections that show the token in `token_file`, read anew for each, and trust the authorities
-    /// in `ca_file` alone, or the public ones.
-    pub(crate) fn new(token_file: PathBuf, ca_file: Option<PathBuf>) -> Self {
-        Links { token_file, ca_file, slowdown: AtomicU32::new(0) }
+    /// Connections over TLS show the node's certificate, which comes by the token in `token_file`; others, and where no
+    /// certificates are given, that token itself, read anew for each. They trust the authorities in `ca_file`, or the
+    /// public ones, and those of the fleet.
+    pub(crate) fn new(
+        token_file: Option<PathBuf>,
+        ca_file: Option<PathBuf>,
+        certificates: Certificates,
+        clock: Clock,
+    ) -> Self {
+        Links {
+            token_file,
+            ca_file,
+            certificates,
+            clock,
+            is_doubted: AtomicBool::new(false),
+            enrolling: Mutex::new(()),
+            slowdown: AtomicU32::new(0),
+        }
+    }
+
+    /// The node's certificate.
+    pub(super) fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// Connects; or says why not.
-    pub(super) async fn open(&self, address: &Uri) -> Result<Link, String> {
-        let token = self.token().await?;
-        let endpoint = self.endpoint(address).await?;
-        let channel = endpoint.connect().await.map_err(|error| describe(&error))?;
+    pub(super) async fn open(&self, address: &Uri) -> Result<Link, End> {
+        let held =
+            if address.scheme_str() == Some("https") { self.certificate(address).await? } else { None };
+        if let Some(held) = held {
+            let channel = self.connect(address, Some(&held)).await.map_err(failed)?;
+            return Ok(Link { channel, epoch: 0, token: None });
+        }
+        let token = Some(self.token().await.map_err(failed)?);
+        let channel = self.anonymous(address).await.map_err(failed)?;
         Ok(Link { channel, epoch: 0, token })
     }
 
+    /// The call of a link failed so. Returns whether another try may help at once: the certificate of the link was
+    /// perhaps not taken, and will be renewed before it is shown again.
+    pub(super) fn doubt(&self, link: &Link, status: &Status) -> bool {
+        // An authority that is not trusted any more ends the connection, whatever that looks like here.
+        let is_answer = matches!(
+            status.code(),
+            Code::ResourceExhausted | Code::InvalidArgument | Code::DeadlineExceeded | Code::Aborted
+        );
+        let is_doubtful = link.token.is_none() && !is_answer;
+        is_doubtful && !self.is_doubted.swap(true, Ordering::Relaxed)
+    }
+
+    /// A connection that shows nothing.
+    pub(super) async fn anonymous(&self, address: &Uri) -> Result<Channel, String> {
+        self.connect(address, None).await
+    }
+
+    async fn connect(&self, address: &Uri, held: Option<&Held>) -> Result<Channel, String> {
+        let endpoint = self.endpoint(address, held).await?;
+        endpoint.connect().await.map_err(|error| describe(&error))
+    }
+
+    /// The certificate to show, which is renewed or enrolled for if need be; `None` where none is given.
+    async fn certificate(&self, address: &Uri) -> Result<Option<Arc<Held>>, End> {
+        let _enrolling = self.enrolling.lock().await;
+        if let Some(held) = self.certificates.held() {
+            let is_over = held.facts.expires_at_ms <= self.clock.now_ms();
+            if !is_over && !self.is_doubted.swap(false, Ordering::Relaxed) {
+                return Ok(Some(held));
+            }
+            let channel = self.anonymous(address).await.map_err(failed)?;
+            match renew(channel, &self.certificates, &held).await {
+                Ok(held) => return Ok(Some(held)),
+                Err(NoCertificate::NotGiven) => return Ok(None),
+                Err(NoCertificate::Failed(why)) => return Err(failed(why)),
+                Err(NoCertificate::Refused(why) | NoCertificate::Unknown(why)) => {
+                    // As long as it is, the next call begins here again.
+                    self.is_doubted.store(true, Ordering::Relaxed);
+                    if self.token_file.is_none() {
+                        tracing::error!("the node's certificate is not renewed: {why}; it needs a new token");
+                        return Err(End::Refused);
+                    }
+                    tracing::warn!(
+                        "the node's certificate is not renewed: {why}; it enrols anew by its token"
+                    );
+                }
+            }
+        }
+        let token = self.token().await.map_err(failed)?;
+        let channel = self.anonymous(address).await.map_err(failed)?;
+        match enrol(channel, &self.certificates, token).await {
+            Ok(held) => {
+                self.is_doubted.store(false, Ordering::Relaxed);
+                Ok(Some(held))
+            }
+            Err(NoCertificate::NotGiven) => Ok(None),
+            Err(NoCertificate::Refused(why)) => {
+                tracing::error!("the node cannot enrol: {why}");
+                Err(End::Refused)
+            }
+            Err(NoCertificate::Failed(why) | NoCertificate::Unknown(why)) => Err(failed(why)),
+        }
+    }
+
     async fn token(&self) -> Result<MetadataValue<Ascii>, String> {
-        let path = self.token_file.display();
-        let text = tokio::fs::read_to_string(&self.token_file)
+        let Some(file) = &self.token_file else {
+            return Err("this node has no certificate, and no --node-token-file to enrol with".to_owned());
+        };
+        let path = file.display();
+        let text = tokio::fs::read_to_string(file)
             .await
             .map_err(|error| format!("the node's token in {path} cannot be read: {error}"))?;
         let bearer = format!("Bearer {}", text.trim());
@@ -80,7 +185,7 @@ impl Links {
         Ok(token)
     }
 
-    async fn endpoint(&self, address: &Uri) -> Result<Endpoint, String> {
+    async fn endpoint(&self, address: &Uri, held: Option<&Held>) -> Result<Endpoint, String> {
         let slowdown = self.slowdown.load(Ordering::Relaxed);
         let endpoint = Endpoint::from(address.clone())
             .connect_timeout(CONNECT_TIMEOUT)
@@ -99,6 +204,14 @@ impl Links {
                 ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem))
             }
             None => ClientTlsConfig::new().trust_anchors(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        };
+        let tls = match self.certificates.held().filter(|held| !held.authorities_pem.is_empty()) {
+            Some(known) => tls.ca_certificate(Certificate::from_pem(&known.authorities_pem)),
+            None => tls,
+        };
+        let tls = match held {
+            Some(held) => tls.identity(Identity::from_pem(&held.certificate_pem, &held.key_pem)),
+            None => tls,
         };
         endpoint.tls_config(tls).map_err(|error| describe(&error))
     }
@@ -119,6 +232,10 @@ impl Links {
             }
         }
     }
+}
+
+fn failed(why: String) -> End {
+    End::Failed { why, retry_after: None }
 }
 
 fn is_too_many_pings(status: &Status) -> bool {
@@ -154,8 +271,14 @@ mod tests {
 
     use super::*;
 
+    fn links_with(token_file: PathBuf) -> Links {
+        let dir = tempfile::tempdir().unwrap();
+        let certificates = Certificates::open(dir.path(), "n1").unwrap();
+        Links::new(Some(token_file), None, certificates, Clock::system())
+    }
+
     fn links() -> Links {
-        Links::new("no-such-file".into(), None)
+        links_with("no-such-file".into())
     }
 
     #[test]
@@ -191,12 +314,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_token_says_which_file_and_the_token_is_never_shown() {
-        let why = links().open(&Uri::from_static("http://127.0.0.1:9")).await.unwrap_err();
+        let end = links().open(&Uri::from_static("http://127.0.0.1:9")).await.unwrap_err();
+        let End::Failed { why, .. } = end else { panic!("{end:?}") };
         assert!(why.contains("no-such-file"), "{why}");
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         std::fs::write(&file, "secret-token\n").unwrap();
-        let token = Links::new(file, None).token().await.unwrap();
+        let token = links_with(file).token().await.unwrap();
         assert_eq!(token, "Bearer secret-token");
         assert!(!format!("{token:?}").contains("secret-token"));
     }

@@ -255,6 +255,9 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         http_listen: any_port(),
         database_url: None,
         tls: None,
+        authority: None,
+        server_names: Vec::new(),
+        node_certificate_life: common::limits::NODE_CERTIFICATE_LIFE,
         new_epoch: false,
         log_format: common::telemetry::LogFormat::Text,
     };
@@ -278,7 +281,7 @@ async fn start_node(
         node_id: Some(id.into()),
         control_planes: vec![format!("http://{fleet}").parse()?],
         control_plane_ca: None,
-        token_file: dir.join("control-plane").join("node.token"),
+        token_file: Some(dir.join("control-plane").join("node.token")),
         data_dir: dir.join(id),
         listen: any_port(),
         ops_listen: any_port(),

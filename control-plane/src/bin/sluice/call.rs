@@ -14,6 +14,7 @@ use tonic::{Response, Status, Streaming};
 use common::limits::{CATALOG_BYTES_MAX, HEARTBEAT};
 use common::pb::admin::access_service_client::AccessServiceClient;
 use common::pb::admin::audit_service_client::AuditServiceClient;
+use common::pb::admin::authority_service_client::AuthorityServiceClient;
 use common::pb::admin::backup_service_client::BackupServiceClient;
 use common::pb::admin::catalog_service_client::CatalogServiceClient;
 use common::pb::admin::chain_service_client::ChainServiceClient;
@@ -22,6 +23,7 @@ use common::pb::admin::key_service_client::KeyServiceClient;
 use common::pb::admin::node_service_client::NodeServiceClient;
 use common::pb::admin::rollout_service_client::RolloutServiceClient;
 use common::pb::admin::status_service_client::StatusServiceClient;
+use common::pb::admin::token_service_client::TokenServiceClient;
 
 use crate::args::ConnectArgs;
 use crate::fault::Fault;
@@ -116,6 +118,16 @@ impl Connection {
     /// The audit log.
     pub fn audit(&self) -> AuditServiceClient<Authorized> {
         AuditServiceClient::new(self.service.clone()).max_decoding_message_size(AUDIT_BYTES_MAX)
+    }
+
+    /// Tokens for enrolment.
+    pub fn tokens(&self) -> TokenServiceClient<Authorized> {
+        TokenServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Certificate authorities.
+    pub fn authorities(&self) -> AuthorityServiceClient<Authorized> {
+        AuthorityServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// What was observed.

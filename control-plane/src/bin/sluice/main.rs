@@ -4,6 +4,7 @@
 mod access;
 mod args;
 mod audit;
+mod authority;
 mod backup;
 mod call;
 mod catalog;
@@ -15,6 +16,7 @@ mod nodes;
 mod output;
 mod rollout;
 mod status;
+mod tokens;
 
 use std::process::ExitCode;
 
@@ -62,6 +64,8 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Keys { command } => keys::run(command, connect, output).await,
         Command::Access { command } => access::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
+        Command::Tokens { command } => tokens::run(command, connect, output).await,
+        Command::Ca { command } => authority::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Backup(args) => backup::backup(args, connect, output).await,
         Command::Restore(args) => backup::restore(args, connect, output).await,

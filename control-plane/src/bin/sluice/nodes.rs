@@ -49,6 +49,7 @@ pub async fn run(command: NodesCommand, connect: &ConnectArgs, output: &mut Outp
     match command {
         NodesCommand::List { watch: false } => list(conn, output).await,
         NodesCommand::List { watch: true } => watch(conn, output).await,
+        NodesCommand::Revoke { id } => revoke(id, conn, output).await,
     }
 }
 
@@ -56,6 +57,17 @@ async fn list(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
     let answer =
         conn.answer(conn.nodes().list_nodes(pb::ListNodesRequest {})).await.map_err(|s| conn.fault(&s))?;
     print(&answer.nodes, Clock::system().now_ms(), output)?;
+    Ok(Exit::Done)
+}
+
+async fn revoke(id: String, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+    let request = pb::RevokeNodeRequest { id: id.clone() };
+    conn.answer(conn.nodes().revoke_node(request)).await.map_err(|s| conn.fault(&s))?;
+    if output.format() == Format::Json {
+        output.json(&serde_json::json!({ "id": id }))?;
+    } else {
+        output.text(&format!("revoked node {}\n", clean(&id)))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -336,7 +336,8 @@ async fn heartbeats_go_out_every_15_seconds_and_a_node_silent_for_45_is_gone() {
     let w = wanted(7, 1, 1);
     let (mut node, _) = Node::greeted(w.clone(), hello(Some(target(&w))));
     assert_eq!(node.after(14), []);
-    let beat = Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target: Some(target(&w)) }));
+    let beat =
+        Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target: Some(target(&w)), ..Default::default() }));
     assert_eq!(node.after(1), std::slice::from_ref(&beat));
     node.on(Event::Heard(Heard::Heartbeat(pb::NodeHeartbeat { in_flight: 4, ..Default::default() })));
     assert_eq!(node.session.facts().in_flight, 4);
@@ -449,4 +450,25 @@ async fn the_bytes_of_the_base_are_shared_as_those_of_the_head_are() {
     let (_, first) = Node::greeted(wanted.clone(), hello(None));
     let shared = wanted.base.as_ref().unwrap().packed.as_ptr();
     assert_eq!(update(&first).catalog_zstd.as_ptr(), shared);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_speaks_for_its_node_alone_and_its_labels_win() {
+    let origin = |node_id: &str| Origin {
+        node_id: Some(node_id.into()),
+        labels: [("zone".to_owned(), "eu".to_owned())].into(),
+    };
+    let label = |name: &str, value: &str| pb::Label { name: name.into(), value: value.into() };
+    let claims = pb::Hello { labels: vec![label("zone", "us"), label("rack", "7")], ..hello(None) };
+    let mut node = Node::new(wanted(7, 3, 2));
+    node.session = node.session.known_as(origin("n1"));
+    let actions = node.on(Event::Heard(Heard::Hello(claims.clone())));
+    assert_eq!(actions[0], Action::Register("n1".into()));
+    let labels: Vec<_> = node.session.facts().labels.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    assert_eq!(labels, ["rack=7", "zone=eu"]);
+    assert_eq!(node.on(Event::Revoked), [Action::End(End::Forbidden(REVOKED))]);
+    let mut node = Node::new(wanted(7, 3, 2));
+    node.session = node.session.known_as(origin("n2"));
+    let refused = node.on(Event::Heard(Heard::Hello(claims)));
+    assert_eq!(refused, [Action::End(End::Forbidden("the certificate is another node's"))]);
 }

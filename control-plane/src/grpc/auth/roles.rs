@@ -12,6 +12,8 @@ const ROLES: &[(&str, Role)] = &[
     ("AccessService/WhoAmI", Role::Viewer),
     ("AuditService/ListEntries", Role::Viewer),
     ("AuditService/VerifyLog", Role::Viewer),
+    ("AuthorityService/ListAuthorities", Role::Viewer),
+    ("AuthorityService/RotateAuthority", Role::Admin),
     ("BackupService/CreateBackup", Role::Admin),
     ("BackupService/RestoreBackup", Role::Admin),
     ("CatalogService/ApplyCatalog", Role::Operator),
@@ -27,6 +29,7 @@ const ROLES: &[(&str, Role)] = &[
     ("KeyService/ListKeys", Role::Viewer),
     ("KeyService/RevokeKey", Role::Operator),
     ("NodeService/ListNodes", Role::Viewer),
+    ("NodeService/RevokeNode", Role::Admin),
     ("NodeService/WatchNodes", Role::Viewer),
     ("RolloutService/AbortRollout", Role::Operator),
     ("RolloutService/GetRollout", Role::Viewer),
@@ -34,6 +37,9 @@ const ROLES: &[(&str, Role)] = &[
     ("RolloutService/ResumeRollout", Role::Operator),
     ("StatusService/GetStatus", Role::Viewer),
     ("StatusService/WatchStatus", Role::Viewer),
+    ("TokenService/CreateToken", Role::Admin),
+    ("TokenService/ListTokens", Role::Viewer),
+    ("TokenService/RevokeToken", Role::Admin),
 ];
 
 /// The least role that may call this path.

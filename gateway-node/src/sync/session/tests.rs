@@ -23,7 +23,7 @@ fn taken(ack: pb::ConfigAck) -> Event {
 }
 
 fn heartbeat() -> Event {
-    down(Down::Heartbeat(pb::ServerHeartbeat { target: None }))
+    down(Down::Heartbeat(pb::ServerHeartbeat::default()))
 }
 
 fn following(t0: Instant) -> Session {
