@@ -1,6 +1,7 @@
 //! Who may do what: three roles, each with all that the one below it may, and who calls.
 
 pub mod known;
+pub mod oidc;
 pub mod tokens;
 
 use std::fmt;

@@ -15,6 +15,9 @@ use common::settings::{Faults, Layered};
 use common::telemetry::LogFormat;
 use serde::{Deserialize, Serialize};
 
+use crate::access::Role;
+pub use crate::access::oidc::Trust;
+use crate::access::oidc::is_safe;
 use crate::folder::TOKEN_CHARS_MIN;
 
 const ADMIN_LISTEN: &str = "127.0.0.1:7443";
@@ -51,6 +54,18 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub admin_token: Option<String>,
+    /// URL of an OIDC issuer whose tokens are taken beside our own: https, or http on loopback
+    #[arg(long, env = "SLUICE_OIDC_ISSUER", value_name = "URL")]
+    pub oidc_issuer: Option<String>,
+    /// The audience that its tokens must be made for
+    #[arg(long, env = "SLUICE_OIDC_AUDIENCE", value_name = "AUDIENCE")]
+    pub oidc_audience: Option<String>,
+    /// The claim of its tokens that says the role: a text or a list [default: roles]
+    #[arg(long, env = "SLUICE_OIDC_ROLE_CLAIM", value_name = "CLAIM")]
+    pub oidc_role_claim: Option<String>,
+    /// Which value of that claim means which role; several with commas [default: the names of the roles]
+    #[arg(long, env = "SLUICE_OIDC_ROLE_MAP", value_name = "VALUE=ROLE", value_delimiter = ',')]
+    pub oidc_role_map: Option<Vec<String>>,
     /// Off loopback, show the status page and /api/v1/status to everybody
     #[arg(long, env = "SLUICE_PUBLIC_STATUS", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
@@ -113,6 +128,8 @@ pub struct Config {
     pub database_url: Option<Hidden>,
     /// The token of the first admin; `None`: that of the data folder.
     pub admin_token: Option<AdminToken>,
+    /// The issuer whose tokens are taken, if there is one.
+    pub oidc: Option<Trust>,
     /// Whether everybody may see the status.
     pub public_status: bool,
     /// Certificate and key of the listeners.
@@ -215,8 +232,16 @@ impl Config {
             NODE_CERTIFICATE_LIFE,
             life,
         );
+        let oidc = trust(
+            &mut faults,
+            settings.oidc_issuer,
+            settings.oidc_audience,
+            settings.oidc_role_claim,
+            settings.oidc_role_map,
+        );
         faults.finish(Config {
             admin_token,
+            oidc,
             public_status: settings.public_status.unwrap_or(false),
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
             admin_listen,
@@ -231,6 +256,49 @@ impl Config {
             log_format: settings.log_format.unwrap_or_default(),
         })
     }
+}
+
+/// Reads what is said of an OIDC issuer: all of it, or nothing.
+fn trust(
+    faults: &mut Faults,
+    issuer: Option<String>,
+    audience: Option<String>,
+    role_claim: Option<String>,
+    role_map: Option<Vec<String>>,
+) -> Option<Trust> {
+    let given = |text: &String| !text.is_empty();
+    let (issuer, audience, role_claim) =
+        (issuer.filter(given), audience.filter(given), role_claim.filter(given));
+    let map = role_map.unwrap_or_default().into_iter().filter(given).collect::<Vec<_>>();
+    let Some(issuer) = issuer else {
+        if audience.is_some() || role_claim.is_some() || !map.is_empty() {
+            return faults.add("--oidc-audience, --oidc-role-claim and --oidc-role-map need --oidc-issuer");
+        }
+        return None;
+    };
+    if !is_safe(&issuer) {
+        faults.add::<()>(format!(
+            "--oidc-issuer {issuer:?} is no https:// URL, nor an http:// one on loopback"
+        ));
+    }
+    let Some(audience) = audience else { return faults.add("--oidc-issuer needs --oidc-audience") };
+    let mut roles: Vec<(String, Role)> = Vec::new();
+    for entry in &map {
+        let read =
+            entry.rsplit_once('=').and_then(|(value, role)| Some((value.to_owned(), Role::named(role)?)));
+        match read {
+            Some((value, role)) if !value.is_empty() => roles.push((value, role)),
+            _ => {
+                faults.add::<()>(format!(
+                    "--oidc-role-map {entry:?} is no VALUE=ROLE with viewer, operator or admin"
+                ));
+            }
+        }
+    }
+    if map.is_empty() {
+        roles = Role::ALL.map(|role| (role.to_string(), role)).into();
+    }
+    Some(Trust { issuer, audience, role_claim: role_claim.unwrap_or_else(|| "roles".to_owned()), roles })
 }
 
 #[cfg(test)]
@@ -298,6 +366,28 @@ mod tests {
         let short = check(None, Some("guess")).unwrap_err().to_string();
         assert!(short.contains("SLUICE_ADMIN_TOKEN has less than 16 characters"), "{short}");
         assert!(!short.contains("guess"));
+    }
+
+    #[test]
+    fn an_issuer_is_trusted_with_all_that_belongs_to_it_or_not_at_all() {
+        let of = |args: &[&str]| check(args).map(|config| config.oidc);
+        assert_eq!(of(&[]).unwrap(), None);
+        let https = ["--oidc-issuer", "https://issuer.example", "--oidc-audience", "sluice"];
+        let trust = of(&https).unwrap().unwrap();
+        assert_eq!((trust.role_claim.as_str(), trust.roles.len()), ("roles", 3));
+        let mapped =
+            [&https[..], &["--oidc-role-map", "a=b=admin,dev=viewer", "--oidc-role-claim", "groups"]];
+        let trust = of(&mapped.concat()).unwrap().unwrap();
+        assert_eq!(trust.roles, [("a=b".to_owned(), Role::Admin), ("dev".to_owned(), Role::Viewer)]);
+        for (args, part) in [
+            (&["--oidc-audience", "sluice"][..], "need --oidc-issuer"),
+            (&["--oidc-issuer", "https://issuer.example"], "needs --oidc-audience"),
+            (&["--oidc-issuer", "http://issuer.example", "--oidc-audience", "a"], "no https:// URL"),
+            (&[&https[..], &["--oidc-role-map", "x=root"]].concat(), "\"x=root\" is no VALUE=ROLE"),
+        ] {
+            let fault = of(args).unwrap_err().to_string();
+            assert!(fault.contains(part), "{part} is not in {fault}");
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ async fn require(State(guard): State<Guard>, request: Request, next: Next) -> Re
     };
     let said = format!("{}\n", refused.said());
     match refused {
-        Refused::Forbidden { .. } => (StatusCode::FORBIDDEN, said).into_response(),
+        Refused::Forbidden { .. } | Refused::NoRole { .. } => (StatusCode::FORBIDDEN, said).into_response(),
         Refused::Away => (StatusCode::SERVICE_UNAVAILABLE, said).into_response(),
         Refused::Unknown(_) => {
             let ways = ["Bearer realm=\"sluice\"", "Basic realm=\"sluice\""];
@@ -140,7 +140,7 @@ mod tests {
         let plane = &fixture.plane;
         let viewer = New { name: "grafana", role: Role::Viewer, ttl: None };
         let viewer = tokens::create(plane, &Caller::bootstrap(), viewer).await.unwrap().secret;
-        let guard = Guard::new(plane.clone(), Token::new("s3cret"));
+        let guard = Guard::new(plane.clone(), Token::new("s3cret"), None);
         let get = async |open: Open, path: &str, authorization: Option<String>| {
             let mut request = Request::get(path);
             if let Some(value) = authorization {

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tonic_health::server::HealthReporter;
 
 use crate::access::known::Known;
+use crate::access::oidc::Oidc;
 use crate::config::{AdminToken, Config};
 use crate::doctor::Listening;
 use crate::fleet::Fleet;
@@ -91,6 +92,9 @@ pub enum ServeError {
     /// What is wanted cannot be read.
     #[error(transparent)]
     Head(#[from] error::Error),
+    /// No client for the OIDC issuer can be made.
+    #[error("cannot make a client for the OIDC issuer; are there certificate authorities on this system?")]
+    Oidc(#[from] reqwest::Error),
     /// The compiled-in protocol cannot be reflected.
     #[error(transparent)]
     Reflection(#[from] grpc::ReflectionFault),
@@ -112,6 +116,7 @@ pub async fn serve_with(
     let admin_token = bootstrap(&config, &folder)?;
     let node_token = Token::new(&folder.token("node.token")?);
     let ready = Ready::default();
+    let oidc = config.oidc.clone().map(Oidc::new).transpose()?;
     let clock = Clock::system();
     let authority = certificates::authority(&config, &folder, clock.now_ms())?;
     let certificates = Certificates::open(&config, authority.as_deref(), clock.now_ms())?;
@@ -138,7 +143,7 @@ pub async fn serve_with(
         }
     };
     let Running { plane, health, jobs } = &running;
-    let guard = Guard::new(plane.clone(), admin_token);
+    let guard = Guard::new(plane.clone(), admin_token, oidc);
     let open = match (http.ip().to_canonical().is_loopback(), config.public_status) {
         (true, _) => Open::Everything,
         (false, true) => Open::Status,

@@ -249,6 +249,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
     let config = control_plane::Config {
         admin_token: None,
         public_status: false,
+        oidc: None,
         data_dir: dir.join("control-plane"),
         admin_listen: any_port(),
         fleet_listen: any_port(),

@@ -15,6 +15,8 @@ use tonic::Status;
 use super::until::Until;
 use super::{Token, bearer, is_health, roles};
 use crate::access::known::Found;
+use crate::access::oidc::jwt::Jwt;
+use crate::access::oidc::{self, Oidc};
 use crate::access::{Caller, Role};
 use crate::listener::Peer;
 use crate::plane::Plane;
@@ -36,6 +38,11 @@ pub enum Refused {
         /// What would be needed.
         needed: Role,
     },
+    /// An issuer vouches for the caller, and gives it no role here.
+    NoRole {
+        /// Who.
+        name: String,
+    },
     /// Who calls cannot be found out at the moment.
     Away,
 }
@@ -45,7 +52,8 @@ impl Refused {
     pub fn said(&self) -> String {
         match self {
             Refused::Unknown(why) => why.clone(),
-            Refused::Away => "the store is not available, so that it cannot be told who calls".to_owned(),
+            Refused::NoRole { name } => format!("the token of {name} is good and gives no role here"),
+            Refused::Away => "it cannot be told at the moment who calls".to_owned(),
             Refused::Forbidden { name, role, needed } => {
                 format!("this needs the role {needed}; {name} has the role {role}")
             }
@@ -55,7 +63,7 @@ impl Refused {
     fn status(&self) -> Status {
         match self {
             Refused::Unknown(_) => Status::unauthenticated(self.said()),
-            Refused::Forbidden { .. } => Status::permission_denied(self.said()),
+            Refused::Forbidden { .. } | Refused::NoRole { .. } => Status::permission_denied(self.said()),
             Refused::Away => Status::unavailable(self.said()),
         }
     }
@@ -70,12 +78,13 @@ pub struct Guard {
 struct Inner {
     plane: Arc<Plane>,
     bootstrap: Token,
+    oidc: Option<Oidc>,
 }
 
 impl Guard {
-    /// Lets in who carries `bootstrap`, or a token that the plane knows.
-    pub fn new(plane: Arc<Plane>, bootstrap: Token) -> Self {
-        Guard { inner: Arc::new(Inner { plane, bootstrap }) }
+    /// Lets in who carries `bootstrap`, a token that the plane knows, or one of an issuer that is trusted.
+    pub fn new(plane: Arc<Plane>, bootstrap: Token, oidc: Option<Oidc>) -> Self {
+        Guard { inner: Arc::new(Inner { plane, bootstrap, oidc }) }
     }
 
     /// Who calls, if the caller may do what needs this role. `what` is for the log.
@@ -103,6 +112,10 @@ impl Guard {
                     "{name} may not do {what}: it needs the role {needed}"
                 );
             }
+            Refused::NoRole { name } => {
+                self.inner.plane.metrics.call_refused("permission_denied");
+                tracing::warn!(caller = name, from, what, "{name} has no role and may not do {what}");
+            }
             Refused::Away => self.inner.plane.metrics.call_refused("unavailable"),
         }
         Err(admitted)
@@ -125,9 +138,16 @@ impl Guard {
 
     async fn identify(&self, shown: Option<Vec<u8>>) -> Result<Caller, Refused> {
         let shown = shown.ok_or_else(|| Refused::Unknown("the token is missing".to_owned()))?;
-        let Inner { plane, bootstrap } = &*self.inner;
+        let Inner { plane, bootstrap, oidc } = &*self.inner;
         if bootstrap.is(&shown) {
             return Ok(Caller::bootstrap());
+        }
+        if let Some(oidc) = oidc.as_ref().filter(|_| Jwt::is_likely(&shown)) {
+            return oidc.identify(&shown, plane.clock.now_ms()).await.map_err(|refused| match refused {
+                oidc::Refused::Wrong(why) => Refused::Unknown(why.to_owned()),
+                oidc::Refused::NoRole { name } => Refused::NoRole { name },
+                oidc::Refused::Away => Refused::Away,
+            });
         }
         match plane.access.find(&plane.store, &shown, plane.clock.now_ms()).await {
             Ok(Found::Valid(caller)) => Ok(caller),
