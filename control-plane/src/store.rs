@@ -30,9 +30,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_bindings.sql"),
     include_str!("../migrations/0004_idempotency.sql"),
     include_str!("../migrations/0005_rollout.sql"),
-    include_str!("../migrations/0007_access.sql"),
-    include_str!("../migrations/0008_identity.sql"),
-    include_str!("../migrations/0009_leader.sql"),
+    include_str!("../migrations/0006_access.sql"),
+    include_str!("../migrations/0007_identity.sql"),
+    include_str!("../migrations/0008_leader.sql"),
 ];
 
 /// The version of the tables that this program knows.
