@@ -83,7 +83,7 @@ pub struct Settings {
     /// PEM file with the key of the first of them
     #[arg(long, env = "SLUICE_CA_KEY", value_name = "FILE")]
     pub ca_key: Option<PathBuf>,
-    /// Instead of --tls-cert: host names and addresses for a certificate that the control plane's own authority signs
+    /// Host names and addresses for a certificate that the control plane's own authority signs, instead of --tls-cert
     #[arg(long, env = "SLUICE_CA_SERVER_NAMES", value_name = "NAME", value_delimiter = ',')]
     pub ca_server_names: Option<Vec<String>>,
     /// How long a node's certificate lives, 5s to 90d; it is renewed at half of that [default: 7d]

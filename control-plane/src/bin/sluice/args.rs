@@ -1,5 +1,9 @@
 //! Commands, flags and environment, as clap sees them. What they do is the matter of the command files.
 
+mod identity;
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +12,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 
 use common::dialect::Dialect;
+pub use identity::{AuthorityCommand, TokensCommand};
 
 /// Speaks to the control plane of a Sluice fleet.
 #[derive(Debug, Parser)]
@@ -314,39 +319,6 @@ pub enum NodesCommand {
     },
 }
 
-/// Commands on tokens for enrolment.
-#[derive(Debug, Subcommand)]
-pub enum TokensCommand {
-    /// Make a token; this is the only time it is shown
-    Create {
-        /// How long nodes may enrol with it
-        #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
-        ttl: Duration,
-        /// How many nodes may
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
-        uses: u64,
-        /// What each of them is labelled, whatever it says of itself; may stand several times
-        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = common::label::parse)]
-        labels: Vec<(String, String)>,
-    },
-    /// List the tokens, also those that are over
-    List,
-    /// Make a token worthless; nodes that enrolled with it stay enrolled
-    Revoke {
-        /// Its id, as `tokens list` shows it
-        id: String,
-    },
-}
-
-/// Commands on certificate authorities.
-#[derive(Debug, Clone, Copy, Subcommand)]
-pub enum AuthorityCommand {
-    /// List the authorities, the one that signs first
-    List,
-    /// Make a new one that signs from now on; the old one goes when no node needs it
-    Rotate,
-}
-
 /// Commands on client keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysCommand {
@@ -504,59 +476,5 @@ fn window(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         short if short.as_secs() == 0 => Err("must be a second at least".to_owned()),
         window => Ok(window),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    fn parse(line: &str) -> Result<Args, clap::Error> {
-        Args::try_parse_from(line.split_whitespace())
-    }
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
-    }
-
-    #[test]
-    fn global_flags_may_stand_before_and_after_the_command() {
-        for line in ["sluice -o json --server http://h:1 chains", "sluice chains --server http://h:1 -o json"]
-        {
-            let args = parse(line).unwrap();
-            assert_eq!((args.output, args.connect.server.as_str()), (Format::Json, "http://h:1"));
-        }
-    }
-
-    #[test]
-    fn a_usage_error_ends_with_code_2_and_help_with_0() {
-        let lines = [
-            "sluice",
-            "sluice frobnicate",
-            "sluice catalog apply",
-            "sluice catalog get 0",
-            "sluice catalog diff",
-            "sluice catalog diff 1 2 -f catalog.toml",
-            "sluice catalog rollback",
-            "sluice catalog apply -f catalog.toml --strategy slow",
-            "sluice rollout",
-            "sluice status --window 0s",
-            "sluice status --window 500ms",
-            "sluice status --window 5",
-            "sluice chain gpt-4o --dialect openai-chatt",
-            "sluice --timeout 0s chains",
-        ];
-        for line in lines {
-            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
-        }
-        assert_eq!(parse("sluice --help").unwrap_err().exit_code(), 0);
-    }
-
-    #[test]
-    fn a_window_without_a_unit_is_refused_with_an_example() {
-        let text = parse("sluice status --window 5").unwrap_err().to_string();
-        assert!(text.contains("write it with a unit: 30s, 5m, 1h, 24h"), "{text}");
     }
 }

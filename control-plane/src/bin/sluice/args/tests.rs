@@ -1,0 +1,51 @@
+//! What the command line takes and refuses.
+
+use super::*;
+use clap::CommandFactory as _;
+
+fn parse(line: &str) -> Result<Args, clap::Error> {
+    Args::try_parse_from(line.split_whitespace())
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn global_flags_may_stand_before_and_after_the_command() {
+    for line in ["sluice -o json --server http://h:1 chains", "sluice chains --server http://h:1 -o json"] {
+        let args = parse(line).unwrap();
+        assert_eq!((args.output, args.connect.server.as_str()), (Format::Json, "http://h:1"));
+    }
+}
+
+#[test]
+fn a_usage_error_ends_with_code_2_and_help_with_0() {
+    let lines = [
+        "sluice",
+        "sluice frobnicate",
+        "sluice catalog apply",
+        "sluice catalog get 0",
+        "sluice catalog diff",
+        "sluice catalog diff 1 2 -f catalog.toml",
+        "sluice catalog rollback",
+        "sluice catalog apply -f catalog.toml --strategy slow",
+        "sluice rollout",
+        "sluice status --window 0s",
+        "sluice status --window 500ms",
+        "sluice status --window 5",
+        "sluice chain gpt-4o --dialect openai-chatt",
+        "sluice --timeout 0s chains",
+    ];
+    for line in lines {
+        assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+    assert_eq!(parse("sluice --help").unwrap_err().exit_code(), 0);
+}
+
+#[test]
+fn a_window_without_a_unit_is_refused_with_an_example() {
+    let text = parse("sluice status --window 5").unwrap_err().to_string();
+    assert!(text.contains("write it with a unit: 30s, 5m, 1h, 24h"), "{text}");
+}
