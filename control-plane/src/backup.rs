@@ -56,10 +56,11 @@ pub fn clean(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes a copy of everything that is kept.
-pub async fn create(plane: &Plane) -> Result<Copy, Error> {
+/// Makes a copy of everything that is kept. It changes nothing, and is told all the same: whoever has it knows all.
+pub async fn create(plane: &Plane, caller: &Caller) -> Result<Copy, Error> {
     let copy = Copy::new(&plane.store.folder()?)?;
     plane.store.copy_to(copy.path()).await?;
+    plane.store.note(&plane.entry(caller, "backup.create", "")).await?;
     Ok(copy)
 }
 
@@ -89,6 +90,9 @@ pub async fn restore(plane: &Plane, copy: &Copy, caller: &Caller) -> Result<Rest
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Role;
+    use crate::access::known::Found;
+    use crate::access::tokens::{self, New};
     use crate::observed::fixture::{CATALOG, Fixture};
     use crate::revision::{Apply, apply};
 
@@ -110,7 +114,7 @@ mod tests {
         let plane = &fixture.plane;
         let key = crate::keys::create(plane, &caller, "app").await.unwrap().key;
         fixture.count(1, 0, &[("direct", "ok", 3)], &[("served", 3)]).await;
-        let copy = create(plane).await.unwrap();
+        let copy = create(plane, &Caller::bootstrap()).await.unwrap();
         let before = plane.wanted().unwrap().target.epoch;
         apply(plane, Apply::of(dearer(), caller.clone())).await.unwrap();
         crate::keys::revoke(plane, &caller, &key.id).await.unwrap();
@@ -130,17 +134,36 @@ mod tests {
         let walked = crate::audit::walk(plane, None).await.unwrap();
         assert_eq!(
             (walked.broken, walked.through.seq),
-            (None, 6),
-            "no entry of the log is lost, and one was added"
+            (None, 7),
+            "no entry of the log is lost; the copy and the restore are in it"
         );
         drop(copy);
         assert_eq!(files(plane), Vec::<String>::new(), "a copy goes away with whoever asked for it");
     }
 
     #[tokio::test]
+    async fn a_token_that_was_made_after_the_backup_is_none_any_more_also_in_memory() {
+        let (fixture, caller) = (Fixture::with_catalog().await, Caller::bootstrap());
+        let plane = &fixture.plane;
+        let copy = create(plane, &caller).await.unwrap();
+        let new = |name| New { name, role: Role::Viewer, ttl: None };
+        let lost = tokens::create(plane, &caller, new("lost")).await.unwrap().secret;
+        let known = async |secret: &str| {
+            plane.access.refresh(&plane.store).await.unwrap();
+            plane.access.find(&plane.store, secret.as_bytes(), plane.clock.now_ms()).await.unwrap()
+        };
+        assert!(matches!(known(&lost).await, Found::Valid(_)));
+        restore(plane, &copy, &caller).await.unwrap();
+        // As many changes as before: their number alone does not tell one list from the other.
+        let next = tokens::create(plane, &caller, new("next")).await.unwrap().secret;
+        assert!(matches!(known(&next).await, Found::Valid(_)));
+        assert_eq!(known(&lost).await, Found::Unknown);
+    }
+
+    #[tokio::test]
     async fn a_log_that_the_backup_does_not_go_on_from_gives_way_to_its_own_and_is_told() {
         let lost = Fixture::with_catalog().await;
-        let backup = create(&lost.plane).await.unwrap();
+        let backup = create(&lost.plane, &Caller::bootstrap()).await.unwrap();
         let fixture = Fixture::unread().await;
         let plane = &fixture.plane;
         crate::keys::create(plane, &Caller::bootstrap(), "app").await.unwrap();
@@ -162,7 +185,7 @@ mod tests {
     async fn what_is_no_backup_is_refused_and_changes_nothing() {
         let fixture = Fixture::with_catalog().await;
         let plane = &fixture.plane;
-        let whole = create(plane).await.unwrap();
+        let whole = create(plane, &Caller::bootstrap()).await.unwrap();
         let bytes = std::fs::read(whole.path()).unwrap();
         let refused = async |bytes: &[u8]| {
             let copy = receive(plane).unwrap();
@@ -186,7 +209,7 @@ mod tests {
         assert!(matches!(refused(&changed).await, BackupFault::Damaged(_)), "a page of rubbish");
 
         fixture.execute("insert into migration (version, at_ms) values (9999, 1)").await;
-        let newer = create(plane).await.unwrap();
+        let newer = create(plane, &Caller::bootstrap()).await.unwrap();
         fixture.execute("delete from migration where version = 9999").await;
         let fault = refused(&std::fs::read(newer.path()).unwrap()).await;
         assert!(matches!(fault, BackupFault::Newer { found: 9999, .. }), "{fault}");
@@ -199,7 +222,7 @@ mod tests {
     async fn what_a_killed_process_left_is_removed_and_nothing_else() {
         let fixture = Fixture::with_catalog().await;
         let folder = fixture.plane.store.folder().unwrap();
-        std::mem::forget(create(&fixture.plane).await.unwrap());
+        std::mem::forget(create(&fixture.plane, &Caller::bootstrap()).await.unwrap());
         assert_eq!(files(&fixture.plane).len(), 1);
         clean(&folder).unwrap();
         assert_eq!(files(&fixture.plane), Vec::<String>::new());

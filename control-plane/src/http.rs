@@ -72,6 +72,7 @@ fn probes(ready: Ready) -> Router {
 }
 
 async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
+    plane.metrics.leader(plane.leader.epoch().is_some());
     plane.metrics.nodes_cloned(plane.nodes.cloned());
     let text = plane.metrics.render(plane.head.now().as_deref(), plane.nodes.count());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -163,7 +163,7 @@ impl Job {
         let name = self.name();
         let done = match self {
             Job::Head => plane.head.refresh(&plane.store).await,
-            Job::Leader => plane.leader.claim(&plane.store, &plane.metrics).await,
+            Job::Leader => plane.leader.claim(&plane.store).await,
             Job::Access => look_at_access(plane).await,
             Job::Nodes => keep_nodes(plane).await,
             Job::Rollout => rollout::run::step(plane).await,
@@ -256,7 +256,7 @@ mod tests {
         let plane = &fixture.plane;
         fixture.count(1, 0, &[("a", "ok", 1)], &[("served", 1)]).await;
         drop(plane.nodes.connect("gone", Facts::default()));
-        plane.leader.claim(&plane.store, &plane.metrics).await.unwrap();
+        plane.leader.claim(&plane.store).await.unwrap();
         let _there = plane.nodes.connect("there", Facts::default());
         keep_nodes(plane).await.unwrap();
         let known = async |at: Duration| {

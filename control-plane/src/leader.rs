@@ -14,7 +14,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::metrics::Metrics;
 use crate::store::Store;
 
 /// How long a lease holds. A leader that died is followed by another one after this.
@@ -59,15 +58,13 @@ impl Leader {
     }
 
     /// Takes or renews the lease. While the database is away the present one is believed to its end.
-    pub async fn claim(&self, store: &Store, metrics: &Metrics) -> Result<(), Error> {
+    pub async fn claim(&self, store: &Store) -> Result<(), Error> {
         let (begun, was) = (Instant::now(), self.epoch());
         let claimed = store.claim_leader(&self.holder, LEASE).await;
         if let Ok(epoch) = claimed {
             *self.lock() = Term::answered(epoch, begun);
         }
-        let now = self.epoch();
-        metrics.leader(now.is_some());
-        match (was, now) {
+        match (was, self.epoch()) {
             (None, Some(epoch)) => tracing::info!(epoch, "this control plane leads"),
             (Some(epoch), None) => tracing::info!(epoch, "another control plane leads, or none"),
             (Some(_), Some(_)) | (None, None) => {}
@@ -111,15 +108,15 @@ mod tests {
     #[tokio::test]
     async fn one_of_several_leads_and_the_next_one_when_it_resigns() {
         let fixture = Fixture::unread().await;
-        let (store, metrics) = (&fixture.plane.store, &fixture.plane.metrics);
+        let store = &fixture.plane.store;
         let (one, other) = (Leader::new(), Leader::new());
-        one.claim(store, metrics).await.unwrap();
-        other.claim(store, metrics).await.unwrap();
+        one.claim(store).await.unwrap();
+        other.claim(store).await.unwrap();
         assert_eq!((one.epoch(), other.epoch()), (Some(1), None));
-        one.claim(store, metrics).await.unwrap();
+        one.claim(store).await.unwrap();
         assert_eq!(one.epoch(), Some(1), "renewed, not taken anew");
         one.resign(store).await.unwrap();
-        other.claim(store, metrics).await.unwrap();
+        other.claim(store).await.unwrap();
         assert_eq!((one.epoch(), other.epoch()), (None, Some(2)));
     }
 }

@@ -30,9 +30,9 @@ impl BackupService for Admin {
 
     async fn create_backup(
         &self,
-        _request: Request<pb::CreateBackupRequest>,
+        request: Request<pb::CreateBackupRequest>,
     ) -> Result<Response<Self::CreateBackupStream>, Status> {
-        let copy = backup::create(&self.plane).await.map_err(status::of)?;
+        let copy = backup::create(&self.plane, &Caller::of(&request)?).await.map_err(status::of)?;
         let (tx, rx) = mpsc::channel(1);
         self.plane.streams.spawn("send backup", |stop| async move {
             tokio::select! {

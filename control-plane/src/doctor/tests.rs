@@ -97,7 +97,7 @@ async fn a_control_plane_is_examined_as_it_is() {
     let facts = |version: &str| Facts { version: version.to_owned(), ..Facts::default() };
     let _behind = plane.nodes.connect("behind", facts(env!("CARGO_PKG_VERSION")));
     let _ancient = plane.nodes.connect("ancient", facts("7.0.0"));
-    plane.leader.claim(&plane.store, &plane.metrics).await.unwrap();
+    plane.leader.claim(&plane.store).await.unwrap();
     let found = examine(plane, Some(plane.clock.now_ms())).await.unwrap();
     let verdict = |name: &str| found.iter().find(|check| check.name == name).map(|check| check.verdict);
     assert_eq!(verdict("database"), Some(Verdict::Ok), "{found:?}");

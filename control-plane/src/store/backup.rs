@@ -154,6 +154,9 @@ async fn replace_all(
     // Tables come in any order; what one says of another is looked at when all are there.
     sqlx::query("pragma defer_foreign_keys = on").execute(&mut *tx).await?;
     let (ours,): (i64,) = sqlx::query_as("select epoch from main.plane").fetch_one(&mut *tx).await?;
+    // What is held in memory is told by the version of its list, which must be another one than any before.
+    let versions: Vec<(String, i64)> =
+        sqlx::query_as("select kind, version from main.part").fetch_all(&mut *tx).await?;
     let (seq, digest): (i64, Vec<u8>) =
         sqlx::query_as("select seq, sha256 from main.audit_head").fetch_one(&mut *tx).await?;
     let replaced = LogHead { seq: from_db(seq), sha256: sha(digest)? };
@@ -177,6 +180,10 @@ async fn replace_all(
             // Names of our own tables and columns.
             sqlx::query(AssertSqlSafe(sql)).execute(&mut *tx).await?;
         }
+    }
+    for (kind, ours) in versions {
+        let sql = "update main.part set version = version + $2 where kind = $1";
+        sqlx::query(sql).bind(kind).bind(ours).execute(&mut *tx).await?;
     }
     let (theirs,): (i64,) = sqlx::query_as("select epoch from main.plane").fetch_one(&mut *tx).await?;
     let epoch = to_db(now_ms).max(ours + 1).max(theirs + 1);

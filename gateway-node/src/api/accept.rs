@@ -194,6 +194,8 @@ impl Serving {
         });
         let mut transport = Transport::new(io, conn.clone(), CALLER_HEAD_TIMEOUT);
         let protocol = tokio::select! {
+            // Who has asked already is answered, also while the node leaves.
+            biased;
             protocol = transport.protocol() => protocol,
             () = self.drain.cancelled() => return,
             () = self.abort.cancelled() => return,

@@ -33,7 +33,7 @@ impl Scene {
     async fn new(size: usize) -> Self {
         let fixture = Fixture::unread().await;
         let plane = &fixture.plane;
-        plane.leader.claim(&plane.store, &plane.metrics).await.unwrap();
+        plane.leader.claim(&plane.store).await.unwrap();
         let nodes = (1..=size).map(|n| format!("n{n}"));
         let nodes =
             nodes.map(|id| (id.clone(), fixture.plane.nodes.connect(&id, Facts::default()))).collect();

@@ -1,0 +1,108 @@
+//! A node as it is shown: what follows from what it says of itself and from what it should run. Pure.
+
+use super::facts::{self, Applied, Facts, Finding};
+use crate::revision::head::Wanted;
+
+/// In which state a node is, as far as is known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Runs what it should.
+    InSync,
+    /// On its way to the target.
+    Behind,
+    /// Refused the target and serves what it had.
+    Rejected,
+    /// Put the target aside after it died on it.
+    Quarantined,
+    /// Lacks what the target needs, is not given it and serves what it had.
+    Incompatible,
+    /// Left on purpose.
+    Drained,
+    /// Not heard of.
+    Lost,
+}
+
+impl State {
+    /// In words for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::InSync => "in sync",
+            State::Behind => "behind",
+            State::Rejected => "rejected",
+            State::Quarantined => "quarantined",
+            State::Incompatible => "incompatible",
+            State::Drained => "drained",
+            State::Lost => "lost",
+        }
+    }
+}
+
+/// A node, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    /// The node's id.
+    pub id: String,
+    /// What it last said of itself.
+    pub facts: Facts,
+    /// What follows from that.
+    pub state: State,
+    /// Whether its stream is open.
+    pub connected: bool,
+    /// The revision that it runs; 0 when it runs none.
+    pub applied_revision: u64,
+    /// The revision that it should run; 0 when there is none.
+    pub target_revision: u64,
+    /// All that it should run; none while nothing was read from the store.
+    pub aim: Option<Applied>,
+    /// What that needs and the node lacks, by name.
+    pub lacks: Vec<String>,
+    /// When it was last heard of.
+    pub last_seen_at_ms: u64,
+}
+
+impl NodeView {
+    /// A node by what is known of it.
+    pub fn of(
+        id: &str,
+        facts: Facts,
+        connected: bool,
+        is_lost: bool,
+        wanted: Option<&Wanted>,
+        last_seen_at_ms: u64,
+    ) -> Self {
+        let aim = wanted.map(|wanted| wanted.aim(id, &facts.applied));
+        let content = wanted.and_then(|wanted| wanted.content(aim?.catalog?));
+        let lacks = content.map(|content| facts.lacks(&content.needs)).unwrap_or_default();
+        NodeView {
+            id: id.to_owned(),
+            state: facts::state(&facts, connected, is_lost, aim.as_ref(), !lacks.is_empty()),
+            lacks,
+            connected,
+            applied_revision: facts.applied.catalog.map_or(0, |part| part.version),
+            target_revision: aim.and_then(|aim| aim.catalog).map_or(0, |part| part.version),
+            aim,
+            facts,
+            last_seen_at_ms,
+        }
+    }
+
+    /// Why it does not run what it should.
+    pub fn violations(&self) -> Vec<Finding> {
+        let rejected = self.facts.rejected.iter();
+        rejected
+            .filter(|rejected| self.aim.is_none_or(|aim| facts::is_in_aim(rejected.part, &aim)))
+            .flat_map(|rejected| rejected.violations.iter().cloned())
+            .chain(self.lacking())
+            .collect()
+    }
+
+    fn lacking(&self) -> Option<Finding> {
+        let (version, revision, lacks) = (&self.facts.version, self.target_revision, self.lacks.join(", "));
+        (!self.lacks.is_empty()).then(|| Finding {
+            path: "features".to_owned(),
+            message: format!(
+                "version {version} of the node lacks {lacks}, which revision {revision} needs; update the node"
+            ),
+        })
+    }
+}
