@@ -30,6 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(FILES, [&root])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("sluice.bin");
     std::fs::write(out, descriptors.encode_to_vec())?;
-    tonic_prost_build::configure().bytes(".sluice.fleet.v1.ConfigUpdate").compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .bytes(".sluice.fleet.v1.ConfigUpdate")
+        .bytes(".sluice.fleet.v1.ProbeRequest")
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -30,10 +30,18 @@ const GATE_COMPLETE: &str = "gate-complete";
 /// A route says how much it takes.
 const CONTEXT_WINDOW: &str = "context-window";
 
+/// Not of snapshots: the node says what it would make of a catalog.
+pub const PROBE: &str = "probe";
+/// Not of snapshots: the node leaves when it is told to.
+pub const LEAVE: &str = "leave";
+/// Not of snapshots: the node ends its quarantines when it is told to.
+pub const RETRY: &str = "retry";
+
 /// Every feature that nodes of this version know, the dialects among them.
 pub fn known() -> Features {
     let own = [AUTH, PATHS, OVERRIDES, LIMITS_CHANNEL, INCLUDE_USAGE, TLS_CA, GATE_COMPLETE, CONTEXT_WINDOW];
-    own.into_iter().map(str::to_owned).chain(Dialect::ALL.map(of_dialect)).collect()
+    let protocol = [PROBE, LEAVE, RETRY];
+    own.into_iter().chain(protocol).map(str::to_owned).chain(Dialect::ALL.map(of_dialect)).collect()
 }
 
 fn of_dialect(dialect: Dialect) -> String {

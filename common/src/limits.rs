@@ -112,6 +112,8 @@ pub const BINDING_DOUBT: Duration = Duration::from_secs(5 * 60);
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A peer that was silent this long is gone.
 pub const HEARTBEAT_LOST: Duration = Duration::from_secs(45);
+/// A connected node that owes what it should run for this long, and did not refuse it, is stale.
+pub const NODE_STALE: Duration = Duration::from_secs(60);
 /// Reconnects start from this and double.
 pub const RECONNECT_BASE: Duration = Duration::from_millis(500);
 /// Reconnects wait at most this long.
@@ -151,6 +153,10 @@ pub const QUARANTINE_CRASHES: u32 = 2;
 
 /// Requests in flight get this long at shutdown unless the settings say otherwise.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(30);
+/// A node that leaves serves new requests on for this long after `/readyz` turned: balancers ask every few seconds.
+pub const DRAIN_DELAY: Duration = Duration::from_secs(5);
+/// Whoever did not ask for the readiness for this long does not go by it, and is not waited for.
+pub const READINESS_WATCHED: Duration = Duration::from_secs(60);
 /// Shutdown is bounded by this after the grace period.
 pub const SHUTDOWN_BOUND: Duration = Duration::from_secs(10);
 

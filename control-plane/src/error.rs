@@ -36,6 +36,9 @@ pub enum Error {
     /// Who asks may not have it.
     #[error("{0}")]
     Denied(String),
+    /// It is asked for at a time or of somebody of whom it cannot be had.
+    #[error("{0}")]
+    Unfit(String),
     /// There is no such thing.
     #[error("no such {what}: {name}")]
     NotFound {

@@ -201,6 +201,7 @@ async fn look_at_access(plane: &Plane) -> Result<(), Error> {
 
 /// Writes down what is known of nodes.
 pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
+    plane.nodes.look_at_all(plane.head.now().as_deref());
     let nodes = plane.nodes.take_dirty();
     if nodes.is_empty() {
         return Ok(());

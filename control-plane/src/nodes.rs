@@ -2,7 +2,9 @@
 //! a control plane that is slow or was away takes no traffic from any node (FR-029).
 
 mod boots;
+mod connection;
 mod facts;
+mod order;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -13,12 +15,14 @@ use std::time::Duration;
 
 use common::clock::Clock;
 use common::feature::Needs;
-use common::limits::HEARTBEAT_LOST;
-use tokio::sync::watch;
+use common::limits::{HEARTBEAT_LOST, NODE_STALE};
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use boots::{Boots, Cloned};
+pub use connection::{Call, Connection};
 pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
+pub use order::{Order, Probed};
 pub use view::{NodeView, State};
 
 use crate::revision::encoded::Part;
@@ -28,6 +32,8 @@ use crate::store::rows;
 /// A node that only says that it lives is written to the store this often.
 pub const PERSIST_SEEN_MS: u64 = 60_000;
 
+/// Orders that wait for a stream to take them.
+const ORDERS_MAX: usize = 4;
 /// A node that was heard of within this time, and did not leave, is expected back.
 const RECENT_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -58,17 +64,20 @@ struct Entry {
     last_seen_at_ms: u64,
     persisted_seen_at_ms: u64,
     is_dirty: bool,
-    stream: Option<CancellationToken>,
+    stream: Option<Stream>,
     boots: Boots,
+    /// Since when the catalog that it runs is known to run there.
+    config_since_ms: u64,
+    /// What it should run and does not, and since when.
+    owes: Option<(Applied, u64)>,
 }
 
-/// An open stream of a node. Dropping it marks the node as not connected, unless a newer stream took over.
+/// Where an open stream is reached.
 #[derive(Debug)]
-pub struct Connection {
-    nodes: Arc<Nodes>,
-    id: String,
+struct Stream {
     /// Cancelled when a newer stream of the same node takes over.
     replaced: CancellationToken,
+    orders: mpsc::Sender<Order>,
 }
 
 impl Nodes {
@@ -88,6 +97,8 @@ impl Nodes {
                 is_dirty: false,
                 stream: None,
                 boots: Boots::default(),
+                config_since_ms: facts::config_since_ms(&row),
+                owes: None,
                 facts: Facts::from_row(&row),
             };
             nodes.entry(row.id).or_insert(entry);
@@ -100,22 +111,27 @@ impl Nodes {
     pub fn connect(self: &Arc<Self>, id: &str, facts: Facts) -> Connection {
         let now = self.clock.now_ms();
         let replaced = CancellationToken::new();
+        let (tx, orders) = mpsc::channel(ORDERS_MAX);
         let mut nodes = self.lock();
-        let mut boots = nodes.get(id).map(|entry| entry.boots.clone()).unwrap_or_default();
+        let older = nodes.remove(id);
+        let mut boots = older.as_ref().map(|older| older.boots.clone()).unwrap_or_default();
         let cloned = boots.connected(&facts.boot_id, now);
+        let has_since = |older: &&Entry| older.facts.applied.catalog == facts.applied.catalog;
         let entry = Entry {
+            config_since_ms: older.as_ref().filter(has_since).map_or(now, |older| older.config_since_ms),
+            owes: None,
             facts,
             last_seen_at_ms: now,
             persisted_seen_at_ms: now,
             is_dirty: true,
-            stream: Some(replaced.clone()),
+            stream: Some(Stream { replaced: replaced.clone(), orders: tx }),
             boots,
         };
-        let older = nodes.insert(id.to_owned(), entry);
+        nodes.insert(id.to_owned(), entry);
         if let Some(Entry { stream: Some(older), facts, .. }) = older {
             tracing::warn!(node.id = id, boot = facts.boot_id, "a newer stream of node {id} takes over");
             // Under the lock: whoever finds the new entry there knows that it is not the older one's.
-            older.cancel();
+            older.replaced.cancel();
         }
         drop(nodes);
         if let Some(Cloned { boots: [one, other], .. }) = cloned {
@@ -126,13 +142,21 @@ impl Nodes {
             );
         }
         self.tell();
-        Connection { nodes: self.clone(), id: id.to_owned(), replaced }
+        Connection { nodes: self.clone(), id: id.to_owned(), replaced, orders }
     }
 
     /// Every node, by id.
     pub fn list(&self, wanted: Option<&Wanted>) -> Vec<NodeView> {
         let now = self.clock.now_ms();
-        self.lock().iter().map(|(id, entry)| self.view(id, entry, wanted, now)).collect()
+        self.lock().iter_mut().map(|(id, entry)| self.look(id, entry, wanted, now)).collect()
+    }
+
+    /// Looks at all nodes, so that it is known since when one owes what it should run.
+    pub fn look_at_all(&self, wanted: Option<&Wanted>) {
+        let now = self.clock.now_ms();
+        for (id, entry) in self.lock().iter_mut() {
+            self.look(id, entry, wanted, now);
+        }
     }
 
     /// Since when this process knows of nodes.
@@ -149,6 +173,16 @@ impl Nodes {
             .filter_map(|applied| applied.catalog)
             .filter(|part| part.version < below)
             .max_by_key(|p| p.version)
+    }
+
+    /// Connected nodes that know all that a content needs, and say what they would make of it: id and version.
+    pub fn able(&self, needs: &Needs) -> Vec<(String, String)> {
+        let nodes = self.lock();
+        let able = nodes.iter().filter(|(_, entry)| {
+            let knows = entry.facts.features.contains(common::feature::PROBE);
+            entry.stream.is_some() && knows && entry.facts.lacks(needs).is_empty()
+        });
+        able.map(|(id, entry)| (id.clone(), entry.facts.version.clone())).collect()
     }
 
     /// Nodes that would not be given a content, because they lack something that it needs: those that were heard of
@@ -221,7 +255,7 @@ impl Nodes {
             .map(|(id, entry)| {
                 entry.is_dirty = false;
                 entry.persisted_seen_at_ms = entry.last_seen_at_ms;
-                entry.facts.to_row(id, entry.last_seen_at_ms)
+                entry.facts.to_row(id, entry.last_seen_at_ms, entry.config_since_ms)
             })
             .collect()
     }
@@ -248,13 +282,32 @@ impl Nodes {
         }
     }
 
+    /// A node as it is now. Connected and behind for long, it is stale: it was sent what it should run, or should have
+    /// been, and neither took nor refused it.
+    fn look(&self, id: &str, entry: &mut Entry, wanted: Option<&Wanted>, now_ms: u64) -> NodeView {
+        let mut view = self.view(id, entry, wanted, now_ms);
+        let aim = view.aim.filter(|_| view.connected && view.state == State::Behind);
+        entry.owes = aim.map(|aim| match entry.owes {
+            Some((owed, since_ms)) if owed == aim => (owed, since_ms),
+            Some(_) | None => (aim, now_ms),
+        });
+        let is_stale =
+            |(_, since_ms): (Applied, u64)| now_ms.saturating_sub(since_ms) >= NODE_STALE.as_millis() as u64;
+        if entry.owes.is_some_and(is_stale) {
+            view.state = State::Stale;
+        }
+        view
+    }
+
     fn view(&self, id: &str, entry: &Entry, wanted: Option<&Wanted>, now_ms: u64) -> NodeView {
         let heard_ms = entry.last_seen_at_ms.max(self.started_at_ms);
         // A node has this long to find its way here after a restart of the control plane.
         let is_lost =
             entry.stream.is_none() && now_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
         let is_connected = entry.stream.is_some();
-        NodeView::of(id, shown(entry, now_ms), is_connected, is_lost, wanted, entry.last_seen_at_ms)
+        let shown = shown(entry, now_ms);
+        let view = NodeView::of(id, shown, is_connected, is_lost, wanted, entry.last_seen_at_ms);
+        NodeView { config_since_ms: entry.config_since_ms, ..view }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
@@ -274,59 +327,4 @@ fn shown(entry: &Entry, now_ms: u64) -> Facts {
         facts.warnings.push(Finding { path: "identity".to_owned(), message });
     }
     facts
-}
-
-impl Connection {
-    /// The node's id.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Ends when a newer stream of the same node took over.
-    pub fn replaced(&self) -> &CancellationToken {
-        &self.replaced
-    }
-
-    /// The node was heard of; these are the facts now.
-    pub fn record(&self, facts: &Facts) {
-        let now = self.nodes.clock.now_ms();
-        let is_visible = self.with_entry(|entry| {
-            let is_visible = entry.facts != *facts;
-            entry.is_dirty |= entry.facts.is_worth_keeping(facts)
-                || now.saturating_sub(entry.persisted_seen_at_ms) >= PERSIST_SEEN_MS;
-            entry.last_seen_at_ms = now;
-            if is_visible {
-                entry.facts = facts.clone();
-            }
-            is_visible
-        });
-        if is_visible == Some(true) {
-            self.nodes.tell();
-        }
-    }
-
-    /// Does something to the node's entry while this stream is its stream.
-    fn with_entry<T>(&self, act: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        let mut nodes = self.nodes.lock();
-        if self.replaced.is_cancelled() {
-            return None;
-        }
-        nodes.get_mut(&self.id).map(act)
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        let closed = self.with_entry(|entry| {
-            entry.stream = None;
-            entry.is_dirty = true;
-            // These were of a moment that is over.
-            entry.facts.open_channels.clear();
-            entry.facts.in_flight = 0;
-        });
-        if closed.is_some() {
-            tracing::info!(node.id = self.id, "the stream of node {} ended", self.id);
-            self.nodes.tell();
-        }
-    }
 }

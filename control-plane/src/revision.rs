@@ -3,6 +3,7 @@
 pub mod change;
 pub mod encoded;
 pub mod head;
+pub mod probe;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::plane::Plane;
 use crate::rollout::{Rollout, State, Strategy, run};
 use crate::store::rows::{FullRevision, Revision};
 use encoded::Encoded;
+use probe::ProbedNode;
 
 /// Longest message of a revision.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024;
@@ -46,6 +48,8 @@ pub struct Apply<'a> {
     pub idempotency_key: &'a str,
     /// Everything but keeping it.
     pub dry_run: bool,
+    /// How many nodes a dry run asks what they would make of it.
+    pub probe: usize,
     /// How it reaches the fleet.
     pub strategy: Strategy,
     /// Why it is to be at once; asked for then.
@@ -89,6 +93,7 @@ impl<'a> Apply<'a> {
             strategy: Strategy::Staged,
             reason: "",
             replaces: Replaces::Superseded,
+            probe: 0,
         }
     }
 }
@@ -106,11 +111,17 @@ pub struct Applied {
     pub changes: Vec<Change>,
     /// Nodes that are not given it, because they lack what it needs.
     pub incompatible: Vec<Lacking>,
+    /// What the nodes said that were asked.
+    pub probed: Vec<ProbedNode>,
 }
 
 /// Makes a document the current revision, and tells the nodes' streams.
 pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
     check_text("message", ask.message, MESSAGE_BYTES_MAX)?;
+    if ask.probe > 0 && !ask.dry_run {
+        let message = "only a dry run asks nodes; what is applied, they say by themselves".to_owned();
+        return Err(Error::Argument { field: "probe", message });
+    }
     check_text("idempotency_key", ask.idempotency_key, KEY_BYTES_MAX)?;
     check_text("reason", ask.reason, MESSAGE_BYTES_MAX)?;
     if ask.strategy == Strategy::Immediate && ask.reason.trim().is_empty() {
@@ -127,7 +138,14 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
                 return Err(Error::KeyTaken { revision: made.number });
             }
             let changes = change::against(plane, made.number - 1, &catalog, &mut warnings).await?;
-            return Ok(Applied { revision: made, changed: true, warnings, changes, incompatible: vec![] });
+            return Ok(Applied {
+                revision: made,
+                changed: true,
+                warnings,
+                changes,
+                incompatible: vec![],
+                probed: vec![],
+            });
         }
         let head = plane.store.revisions(u64::MAX, 1).await?.into_iter().next();
         let current = head.as_ref().map_or(0, |revision| revision.number);
@@ -144,7 +162,14 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             if ask.strategy == Strategy::Immediate && !ask.dry_run {
                 run::hasten(plane, under_way, &ask.caller, ask.reason).await?;
             }
-            return Ok(Applied { revision, changed: false, warnings, changes: vec![], incompatible: vec![] });
+            return Ok(Applied {
+                revision,
+                changed: false,
+                warnings,
+                changes: vec![],
+                incompatible: vec![],
+                probed: vec![],
+            });
         }
         let changes = change::against(plane, current, &catalog, &mut warnings).await?;
         let number = current + 1;
@@ -159,7 +184,8 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             created_at_ms: if ask.dry_run { 0 } else { plane.clock.now_ms() },
         };
         if ask.dry_run {
-            return Ok(Applied { revision, changed: true, warnings, changes, incompatible });
+            let probed = probe::probe(plane, &snapshot, ask.probe).await;
+            return Ok(Applied { revision, changed: true, warnings, changes, incompatible, probed });
         }
         let new = FullRevision {
             revision: revision.clone(),
@@ -186,7 +212,7 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
             let author = &revision.author;
             tracing::info!(revision = number, author, "catalog revision {number} applied");
             plane.tell().await;
-            return Ok(Applied { revision, changed: true, warnings, changes, incompatible });
+            return Ok(Applied { revision, changed: true, warnings, changes, incompatible, probed: vec![] });
         }
     }
     Err(Error::Busy)

@@ -11,16 +11,17 @@ mod models;
 mod open;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use common::clock::Clock;
 use common::code::Code;
-use common::limits::{GATE_HELD_BYTES_TOTAL_MAX, REQUEST_BYTES_TOTAL_MAX};
+use common::limits::{GATE_HELD_BYTES_TOTAL_MAX, READINESS_WATCHED, REQUEST_BYTES_TOTAL_MAX};
 use common::window::RequestOutcome;
 
 use crate::bindings::{Bindings, Lookup};
@@ -64,6 +65,8 @@ pub struct Gateway {
     pub gates: Budget,
     in_flight: AtomicU64,
     is_draining: AtomicBool,
+    /// When somebody last asked for the readiness.
+    readiness_asked: Mutex<Option<Instant>>,
 }
 
 impl Gateway {
@@ -90,6 +93,7 @@ impl Gateway {
             gates: Budget::new(GATE_HELD_BYTES_TOTAL_MAX),
             in_flight: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
+            readiness_asked: Mutex::default(),
         })
     }
 
@@ -98,9 +102,17 @@ impl Gateway {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// From now on answers ask callers to connect elsewhere.
-    pub fn drain(&self) {
+    /// From now on the node is not ready, and answers ask callers to connect elsewhere. Returns whether somebody goes by
+    /// its readiness.
+    pub fn drain(&self, now: Instant) -> bool {
         self.is_draining.store(true, Ordering::Release);
+        let asked = *self.readiness_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.is_some_and(|asked| now.duration_since(asked) < READINESS_WATCHED)
+    }
+
+    /// Somebody asks whether the node is ready.
+    pub fn ask_readiness(&self, now: Instant) {
+        *self.readiness_asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
     /// Whether [`Gateway::drain`] was called.

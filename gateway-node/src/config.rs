@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use common::id::NodeId;
 use common::label::{self, Labels};
-use common::limits::{SHUTDOWN_GRACE, WINDOW_LENGTH};
+use common::limits::{DRAIN_DELAY, SHUTDOWN_GRACE, WINDOW_LENGTH};
 use common::listen::check_plaintext;
 pub use common::settings::{ConfigFault, TlsFiles};
 use common::settings::{Faults, Layered};
@@ -70,6 +70,10 @@ pub struct Settings {
     /// Labels by which operators choose this node, several with commas
     #[arg(long = "label", env = "SLUICE_LABELS", value_name = "NAME=VALUE", value_delimiter = ',')]
     pub labels: Option<Vec<String>>,
+    /// How long new requests are served on at shutdown while /readyz says no already, for balancers that ask it to
+    /// notice, 0s to 5m [default: 5s]
+    #[arg(long, env = "SLUICE_DRAIN_DELAY", value_name = "DURATION")]
+    pub drain_delay: Option<String>,
     /// How long requests in flight may take at shutdown, 0s to 1h [default: 30s]
     #[arg(long, env = "SLUICE_SHUTDOWN_GRACE", value_name = "DURATION")]
     pub shutdown_grace: Option<String>,
@@ -114,6 +118,8 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// Whether callers without a key are served while no key exists.
     pub allow_anonymous: bool,
+    /// How long a node that is asked for its readiness serves on after it said no.
+    pub drain_delay: Duration,
     /// How long requests in flight may take at shutdown.
     pub shutdown_grace: Duration,
     /// How often counters are sealed.
@@ -167,6 +173,12 @@ impl Config {
             ops_listen,
             tls,
             allow_anonymous,
+            drain_delay: faults.duration(
+                "--drain-delay",
+                settings.drain_delay,
+                DRAIN_DELAY,
+                (Duration::ZERO, Duration::from_secs(300)),
+            ),
             shutdown_grace: faults.duration(
                 "--shutdown-grace",
                 settings.shutdown_grace,

@@ -102,6 +102,7 @@ impl Ops {
         match path {
             "/healthz" => json_page(StatusCode::OK, &json!({"status": "ok"})),
             "/readyz" => {
+                self.gateway.ask_readiness(Instant::now());
                 let (code, status) = self.readiness();
                 json_page(code, &json!({ "status": status }))
             }

@@ -2,7 +2,7 @@
 //! one process.
 //!
 //! Start: folder (locked) → journal of earlier runs → last known good in force → listeners → control
-//! plane. Shutdown: not ready → no new connections, farewell to the control plane → requests in flight
+//! plane. Shutdown: not ready → a moment for balancers to notice → no new connections, farewell to the control plane → requests in flight
 //! finish, for the grace period at most → counters sealed, spooled and reported once more → the rest.
 
 mod folder;
@@ -20,7 +20,7 @@ use common::tasks::Tasks;
 use common::tls::{self, Tls, Watch};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::{self, Gateway};
@@ -62,6 +62,7 @@ pub async fn serve_with(
     let mut data = node.data.resubscribe();
     let ended = tokio::select! {
         () = shutdown => Ok(()),
+        () = node.ordered.cancelled() => Ok(()),
         () = data.ended() => Err(anyhow::anyhow!("the data listener has ended by itself")),
     };
     node.stop().await;
@@ -72,6 +73,7 @@ struct Node {
     folder: Folder,
     addresses: Addresses,
     grace: Duration,
+    drain_delay: Duration,
     gateway: Arc<Gateway>,
     applier: Arc<Applier>,
     reporter: Reporter,
@@ -81,6 +83,8 @@ struct Node {
     close: CancellationToken,
     /// Ends the stream with a farewell.
     leave: CancellationToken,
+    /// Cancelled when an operator sends the node away.
+    ordered: CancellationToken,
     data: Done,
     sync: Done,
 }
@@ -126,6 +130,7 @@ impl Node {
         );
 
         let (tasks, close, leave) = (Tasks::new(), CancellationToken::new(), CancellationToken::new());
+        let ordered = CancellationToken::new();
         let is_ops_far = !addresses.ops.ip().to_canonical().is_loopback();
         let pair = opened.as_ref().map(|(_, pair)| pair.clone());
         let ops_tls = pair.clone().filter(|_| is_ops_far);
@@ -160,13 +165,21 @@ impl Node {
             data_address: addresses.data.to_string(),
             ops_address: addresses.ops.to_string(),
         };
-        let stream =
-            Sync::new(identity, config.control_planes, links, link, applier.clone(), gateway.clone());
+        let stream = Sync::new(
+            identity,
+            config.control_planes,
+            links,
+            link,
+            applier.clone(),
+            gateway.clone(),
+            ordered.clone(),
+        );
         let sync = Done::of(&tasks, "sync", stream.run(leave.clone(), tasks.token().clone()));
         Ok(Node {
             folder,
             addresses,
             grace: config.shutdown_grace,
+            drain_delay: config.drain_delay,
             gateway,
             applier,
             reporter,
@@ -174,6 +187,7 @@ impl Node {
             tasks,
             close,
             leave,
+            ordered,
             data,
             sync,
         })
@@ -182,7 +196,12 @@ impl Node {
     /// Bounded in every step: a peer that does not answer holds up nothing.
     async fn stop(mut self) {
         tracing::info!(in_flight = self.gateway.in_flight(), "shutting down");
-        self.gateway.drain();
+        let is_watched = self.gateway.drain(Instant::now());
+        if is_watched && !self.drain_delay.is_zero() {
+            let delay_ms = self.drain_delay.as_millis() as u64;
+            tracing::info!(delay_ms, "not ready any more; serving on until balancers have noticed");
+            sleep(self.drain_delay).await;
+        }
         self.close.cancel();
         self.leave.cancel();
         let farewell = timeout(SHUTDOWN_BOUND, self.sync.ended());

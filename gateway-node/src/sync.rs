@@ -23,7 +23,7 @@ use pb::fleet_sync_client::FleetSyncClient;
 use pb::sync_request::Message as Up;
 use pb::sync_response::Message as Down;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,8 @@ pub(crate) use report::Reporter;
 
 /// Messages that wait to be read by the control plane; there are never more than a few.
 const QUEUE: usize = 16;
+/// Probes that are tried at the same time; each holds a whole table.
+const PROBES_MAX: usize = 2;
 /// Room in a message beside the snapshot.
 const ENVELOPE_BYTES_MAX: usize = 1024 * 1024;
 /// How often it is looked whether breakers opened or closed; that is told without waiting for the heartbeat.
@@ -75,12 +77,15 @@ pub(crate) struct Sync {
     link: watch::Sender<Option<Link>>,
     applier: Arc<Applier>,
     gateway: Arc<Gateway>,
+    /// Cancelled when an operator sends the node away.
+    ordered: CancellationToken,
     /// An update that is being taken outlives its stream, and is waited for before the next one.
     taking: Option<JoinHandle<Taken>>,
 }
 
 impl Sync {
-    /// A node that has not connected yet. `link` is where others find the open connection.
+    /// A node that has not connected yet. `link` is where others find the open connection; `ordered` is cancelled
+    /// when an operator sends the node away.
     pub(crate) fn new(
         identity: Identity,
         addresses: Vec<Uri>,
@@ -88,8 +93,9 @@ impl Sync {
         link: watch::Sender<Option<Link>>,
         applier: Arc<Applier>,
         gateway: Arc<Gateway>,
+        ordered: CancellationToken,
     ) -> Self {
-        Sync { identity, addresses, links, link, applier, gateway, taking: None }
+        Sync { identity, addresses, links, link, applier, gateway, ordered, taking: None }
     }
 
     /// Follows the control plane until `stop`; says farewell when `leave` is cancelled.
@@ -162,6 +168,7 @@ impl Sync {
         let mut session = Session::new(Instant::now());
         let mut told = Vec::new();
         let mut look_at = Instant::now() + LOOK_EVERY;
+        let mut probes = JoinSet::new();
         loop {
             let event = tokio::select! {
                 message = inbound.message() => match message {
@@ -181,6 +188,12 @@ impl Sync {
                 taken = outcome(&mut self.taking) => {
                     self.taking = None;
                     Event::Taken(taken)
+                }
+                Some(Ok(result)) = probes.join_next() => {
+                    if let Err(end) = send(&tx, Up::Probe(result)) {
+                        return end;
+                    }
+                    continue;
                 }
                 () = sleep_until(session.deadline()) => Event::Tick,
                 () = sleep_until(look_at) => {
@@ -210,6 +223,12 @@ impl Sync {
                         self.enter(&link, update.target.as_ref().map_or(0, |target| target.epoch));
                         self.taking = Some(self.take(update));
                     }
+                    Action::Probe(probe) => self.probe(probe, &mut probes),
+                    Action::Leave(reason) => {
+                        tracing::info!("an operator sends this node away: {reason}");
+                        self.ordered.cancel();
+                    }
+                    Action::Retry => self.retry().await,
                     Action::Confirmed(target) => {
                         let revision = target.catalog.map_or(0, |part| part.version);
                         tracing::info!(revision, "up to date with the control plane");
@@ -258,6 +277,31 @@ impl Sync {
             let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| applier.take(&update)));
             taken.unwrap_or_else(|_| applier.broke_down(update.update_id, update.target))
         })
+    }
+
+    fn probe(&self, probe: pb::ProbeRequest, probes: &mut JoinSet<pb::ProbeResult>) {
+        let (probe_id, applier) = (probe.probe_id, self.applier.clone());
+        if probes.len() >= PROBES_MAX {
+            let not_tried = "the node tries others at this moment".to_owned();
+            probes.spawn(async move { pb::ProbeResult { probe_id, not_tried, ..Default::default() } });
+            return;
+        }
+        probes.spawn(async move {
+            let tried = tokio::task::spawn_blocking(move || applier.probe(&probe)).await;
+            tried.unwrap_or_else(|_| {
+                let message = "the node broke down while it tried this content".to_owned();
+                let violations = vec![pb::Violation { path: String::new(), message }];
+                pb::ProbeResult { probe_id, violations, ..Default::default() }
+            })
+        });
+    }
+
+    /// Before the next message is looked at: it may be what was put aside.
+    async fn retry(&self) {
+        let applier = self.applier.clone();
+        if tokio::task::spawn_blocking(move || applier.forgive()).await.is_err() {
+            tracing::error!("ending the quarantines broke down");
+        }
     }
 
     fn hello(&self) -> pb::Hello {

@@ -135,7 +135,7 @@ async fn without_the_admin_token_nothing_is_answered() -> anyhow::Result<()> {
     for token in ["wrong", "", "Bearer"] {
         let admin = fleet.admin_with(token)?;
         let nodes = admin::node_service_client::NodeServiceClient::new(admin.clone())
-            .list_nodes(admin::ListNodesRequest {})
+            .list_nodes(admin::ListNodesRequest::default())
             .await;
         let catalog = admin::catalog_service_client::CatalogServiceClient::new(admin.clone())
             .get_catalog(admin::GetCatalogRequest { revision: 0 })

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use common::pb::admin::NodeState;
 use harness::catalog::{Document, chain_of};
 use harness::eventually::eventually;
-use harness::fleet::{Fleet, SOON};
-use harness::provider::Provider;
+use harness::fleet::{Fleet, Plan, SOON};
+use harness::provider::{Provider, Script};
 
 /// A catalog that is lawful, and that no node can build: the authority's file is on no node.
 fn unbuildable(provider: &Provider, missing: &str) -> Document {
@@ -93,5 +93,86 @@ async fn the_list_of_nodes_says_who_is_there_who_left_and_what_each_runs() -> an
         Ok(())
     })
     .await?;
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn nodes_are_chosen_by_label_shown_and_sent_away() -> anyhow::Result<()> {
+    let provider = Provider::start("p1").await?;
+    provider.set(Script::Slow { deltas: 20, every: Duration::from_millis(75) }).await;
+    let node_args = ["--label", "zone=eu,tier=gold"].map(str::to_owned).to_vec();
+    let mut fleet = Fleet::start_as(Plan { nodes: 1, node_args, ..Plan::default() }).await?;
+    let revision = fleet.apply(&chain_of("m", &[&provider])).await?;
+    fleet.in_sync(revision).await?;
+    for (label, found) in [("zone=eu", 1), ("zone=us", 0)] {
+        let listed = fleet.sluice(&["nodes", "list", "--label", label, "-o", "json"]).await?;
+        let listed = listed.with_code(0)?.json()?;
+        assert_eq!(listed["nodes"].as_array().map(Vec::len), Some(found), "{label}: {listed}");
+    }
+    let shown = fleet.sluice(&["nodes", "show", "node-1"]).await?.with_code(0)?.out;
+    assert!(shown.contains("tier=gold, zone=eu") && shown.contains("gate-complete"), "{shown}");
+    fleet.sluice(&["nodes", "show", "node-9"]).await?.with_code(1)?;
+    fleet.sluice(&["nodes", "drain", "node-9"]).await?.with_code(1)?;
+
+    let caller = fleet.caller(0)?;
+    let mut stream = tokio::task::JoinSet::new();
+    stream.spawn(async move { caller.chat("m", true).await });
+    eventually("the stream is under way", SOON, || async {
+        ensure!(provider.call_count() == 1);
+        Ok(())
+    })
+    .await?;
+    fleet.sluice(&["nodes", "drain", "node-1", "--reason", "maintenance"]).await?.with_code(0)?;
+    let answer = stream.join_next().await.context("no stream")???;
+    assert_eq!((answer.status, answer.broke.clone()), (200, None));
+    assert!(answer.text().ends_with("data: [DONE]\n\n"), "{}", answer.text());
+    let status = fleet.nodes[0].ended(Duration::from_secs(15)).await?;
+    assert!(status.success(), "{status}");
+    assert!(fleet.nodes[0].log().iter().any(|line| line.contains("maintenance")));
+    eventually("it is shown as drained", SOON, || async {
+        let node = fleet.node("node-1").await?;
+        ensure!(node.state() == NodeState::Drained, "{node:?}");
+        Ok(())
+    })
+    .await?;
+    let again = fleet.sluice(&["nodes", "drain", "node-1"]).await?.with_code(2)?;
+    assert!(again.err.contains("not connected"), "{}", again.err);
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn fr_009_a_channel_that_was_removed_while_a_node_was_away_is_gone_once_it_is_back()
+-> anyhow::Result<()> {
+    let (kept, removed) = (Provider::start("p1").await?, Provider::start("p2").await?);
+    let mut fleet = Fleet::with_catalog(1, &chain_of("m", &[&kept, &removed]).model("old", &["p2"])).await?;
+    assert!(fleet.ops(0, "/debug/chains").await?.1.contains("\"p2\""));
+    for is_stopped in [true, false] {
+        // Gone in order, and cut off without a word.
+        if is_stopped {
+            fleet.nodes[0].terminate(Duration::from_secs(15)).await?;
+        } else {
+            fleet.nodes[0].signal("STOP").await?;
+        }
+        let revision = fleet.apply(&chain_of("m", &[&kept])).await?;
+        fleet.control_plane.kill().await?;
+        fleet.control_plane.start_again().await?;
+        if is_stopped {
+            fleet.nodes[0].start_again().await?;
+        } else {
+            fleet.nodes[0].signal("CONT").await?;
+        }
+        // In sync is said of equal digests.
+        fleet.node_in_sync("node-1", revision).await?;
+        let chains = fleet.ops(0, "/debug/chains").await?.1;
+        assert!(chains.contains("\"p1\"") && !chains.contains("\"p2\""), "{chains}");
+        // What was counted stays; what is of this moment goes with the channel.
+        let metrics = fleet.ops(0, "/metrics").await?.1;
+        let open = |channel: &str| format!("sluice_breaker_open{{channel=\"{channel}\"}}");
+        assert!(metrics.contains(&open("p1")) && !metrics.contains(&open("p2")), "{metrics}");
+        assert_eq!(fleet.caller(0)?.chat("old", false).await?.status, 404);
+        assert_eq!(removed.call_count(), 0);
+        let back = fleet.apply(&chain_of("m", &[&kept, &removed]).model("old", &["p2"])).await?;
+        fleet.node_in_sync("node-1", back).await?;
+    }
     fleet.finish()
 }

@@ -162,10 +162,14 @@ async fn fr_001_a_node_killed_at_ten_moments_of_an_apply_never_starts_on_an_olde
 async fn a_revision_that_a_node_dies_under_twice_is_quarantined_and_shown() -> anyhow::Result<()> {
     let provider = Provider::start("p1").await?;
     let mut fleet = with_two_revisions(&provider).await?;
-    for _ in 0..2 {
+    for kills in 1..=2 {
         fleet.nodes[0].kill().await?;
         fleet.nodes[0].start_again().await?;
         eventually("it serves", SOON, || served_revision(&fleet)).await?;
+        if kills == 1 {
+            assert_eq!(served_revision(&fleet).await?, 2, "one kill alone bans nothing");
+            fleet.node_in_sync("node-1", 2).await?;
+        }
     }
     eventually("the quarantine is shown", SOON, || async {
         let node = fleet.node("node-1").await?;
@@ -174,6 +178,14 @@ async fn a_revision_that_a_node_dies_under_twice_is_quarantined_and_shown() -> a
     })
     .await?;
     assert_eq!(served_revision(&fleet).await?, 1);
+
+    // An operator who knows better ends the quarantine.
+    let retried = fleet.sluice(&["nodes", "retry", "node-1", "-o", "json"]).await?.with_code(0)?.json()?;
+    assert_eq!(retried, serde_json::json!({"node": "node-1", "revisions": [2]}));
+    fleet.node_in_sync("node-1", 2).await?;
+    assert_eq!(served_revision(&fleet).await?, 2);
+    let again = fleet.sluice(&["nodes", "retry", "node-1"]).await?.with_code(0)?;
+    assert!(again.out.contains("nothing is in quarantine"), "{}", again.out);
     let revision = fleet.apply(&numbered(&provider, 3)).await?;
     fleet.in_sync(revision).await?;
     fleet.finish()

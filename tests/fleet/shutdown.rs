@@ -72,12 +72,42 @@ async fn a_request_on_its_way_is_finished_and_a_new_one_finds_nobody() -> anyhow
 }
 
 #[tokio::test]
+async fn a_leaving_node_serves_on_until_who_asks_for_its_readiness_has_noticed() -> anyhow::Result<()> {
+    let provider = Provider::start("p1").await?;
+    let node_args = vec!["--drain-delay".to_owned(), "3s".to_owned()];
+    let mut fleet = Fleet::start_as(Plan { nodes: 1, node_args, ..Plan::default() }).await?;
+    let revision = fleet.apply(&chain_of("m", &[&provider])).await?;
+    fleet.in_sync(revision).await?;
+    assert_eq!(fleet.ops(0, "/readyz").await?.0, 200);
+    let since = Instant::now();
+    fleet.nodes[0].signal("TERM").await?;
+    harness::eventually::eventually("it says that it leaves", BOUND, || async {
+        let (status, text) = fleet.ops(0, "/readyz").await?;
+        anyhow::ensure!(status == 503 && text.contains("draining"), "{status} {text}");
+        Ok(())
+    })
+    .await?;
+    // A caller that has not heard of it yet, over a connection of its own.
+    let late = fleet.caller(0)?.chat("m", true).await?;
+    assert_eq!((late.status, late.broke.clone(), late.header("connection")), (200, None, "close"));
+    assert!(fleet.nodes[0].ended(BOUND).await?.success());
+    assert!(since.elapsed() >= Duration::from_secs(3), "it left after {:?}", since.elapsed());
+
+    // Nobody asks this one, and nobody is waited for.
+    fleet.nodes[0].start_again().await?;
+    let since = Instant::now();
+    assert!(fleet.nodes[0].terminate(BOUND).await?.success());
+    assert!(since.elapsed() < Duration::from_secs(3), "it left after {:?}", since.elapsed());
+    fleet.finish()
+}
+
+#[tokio::test]
 async fn fr_017_a_control_plane_ends_within_15_s_with_nodes_watchers_and_silent_clients() -> anyhow::Result<()>
 {
     let provider = Provider::start("p1").await?;
     let mut fleet = Fleet::with_catalog(2, &chain_of("m", &[&provider])).await?;
     let mut nodes = common::pb::admin::node_service_client::NodeServiceClient::new(fleet.admin()?);
-    let _watch = nodes.watch_nodes(common::pb::admin::WatchNodesRequest {}).await?;
+    let _watch = nodes.watch_nodes(common::pb::admin::WatchNodesRequest::default()).await?;
     let mut silent = vec![];
     for listener in ["admin", "fleet", "http"] {
         silent.push(TcpStream::connect(fleet.control_plane.address(listener)?).await?);

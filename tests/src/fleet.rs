@@ -161,6 +161,10 @@ impl Fleet {
             ("--listen", &format!("127.0.0.1:{}", free_port()?)),
             ("--ops-listen", "127.0.0.1:0"),
         ]);
+        if !self.plan.node_args.iter().any(|arg| arg == "--drain-delay") {
+            // Nobody goes by the readiness of these nodes but the tests themselves.
+            args.extend(flags(&[("--drain-delay", "0s")]));
+        }
         args.extend(self.plan.node_args.iter().cloned());
         Ok(Program {
             binary: "gateway-node",
@@ -237,7 +241,7 @@ impl Fleet {
     /// The nodes as the control plane shows them.
     pub async fn list_nodes(&self) -> anyhow::Result<Vec<admin::Node>> {
         let mut client = admin::node_service_client::NodeServiceClient::new(self.admin()?);
-        Ok(client.list_nodes(admin::ListNodesRequest {}).await?.into_inner().nodes)
+        Ok(client.list_nodes(admin::ListNodesRequest::default()).await?.into_inner().nodes)
     }
 
     /// One node as the control plane shows it.

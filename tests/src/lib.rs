@@ -1,8 +1,9 @@
 //! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
-//! (`provider`), `caller` calls a node and counts what it got, `eventually` waits for what must
-//! become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams cost, `meter`
-//! reads and shows what benchmarks measure. `demo` is a fleet to look at.
+//! (`provider`), `caller` calls a node and counts what it got, `balancer` spreads callers over nodes, `eventually`
+//! waits for what must become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams
+//! cost, `meter` reads and shows what benchmarks measure. `demo` is a fleet to look at.
 
+pub mod balancer;
 pub mod caller;
 pub mod catalog;
 pub mod database;

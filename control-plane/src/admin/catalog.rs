@@ -10,8 +10,9 @@ use super::Admin;
 use crate::access::Caller;
 use crate::error::Error;
 use crate::grpc::status;
-use crate::nodes::Lacking;
+use crate::nodes::{self, Lacking};
 use crate::revision::change::{self, Rollback, To};
+use crate::revision::probe::ProbedNode;
 use crate::revision::{self, Apply, Replaces};
 use crate::rollout::Strategy;
 use crate::store::rows::Revision;
@@ -51,6 +52,7 @@ impl CatalogService for Admin {
             strategy: strategy(request.strategy)?,
             reason: &request.reason,
             replaces: Replaces::Superseded,
+            probe: request.probe as usize,
         };
         let applied = revision::apply(&self.plane, apply).await.map_err(status::of)?;
         Ok(Response::new(pb::ApplyCatalogResponse {
@@ -59,6 +61,7 @@ impl CatalogService for Admin {
             warnings: findings(applied.warnings),
             changes: changes(applied.changes),
             incompatible: incompatible(applied.incompatible),
+            probes: applied.probed.into_iter().map(probed).collect(),
         }))
     }
 
@@ -160,6 +163,16 @@ fn changes(changes: Vec<Change>) -> Vec<pb::Change> {
 fn incompatible(nodes: Vec<Lacking>) -> Vec<pb::IncompatibleNode> {
     let convert = |Lacking { node_id, version, lacks }| pb::IncompatibleNode { node_id, version, lacks };
     nodes.into_iter().map(convert).collect()
+}
+
+fn probed(node: ProbedNode) -> pb::NodeProbe {
+    let findings = |found: Vec<nodes::Finding>| {
+        let convert = |f: nodes::Finding| pb::Finding { path: f.path, line: 0, message: f.message };
+        found.into_iter().map(convert).collect()
+    };
+    let ProbedNode { node_id, version, probed } = node;
+    let (violations, warnings) = (findings(probed.violations), findings(probed.warnings));
+    pb::NodeProbe { node_id, version, violations, warnings, not_tried: probed.not_tried }
 }
 
 fn findings(faults: Vec<Fault>) -> Vec<pb::Finding> {

@@ -1,5 +1,6 @@
 //! `NodeService`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use common::pb::admin as pb;
@@ -11,12 +12,15 @@ use tonic::{Request, Response, Status};
 
 use super::Admin;
 use crate::access::Caller;
+use crate::error::Error;
 use crate::grpc::status;
 use crate::identity::enrolment;
-use crate::nodes::{Finding, NodeView, State};
+use crate::nodes::{Finding, NodeView, Order, State};
 
 /// A node becomes lost by time alone, so a watch looks this often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Longest reason of a drain.
+const REASON_BYTES_MAX: usize = 1024;
 /// Many changes at once are shown as one.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -24,9 +28,49 @@ const SETTLE: Duration = Duration::from_millis(100);
 impl NodeService for Admin {
     async fn list_nodes(
         &self,
-        _request: Request<pb::ListNodesRequest>,
+        request: Request<pb::ListNodesRequest>,
     ) -> Result<Response<pb::ListNodesResponse>, Status> {
-        Ok(Response::new(pb::ListNodesResponse { nodes: self.nodes() }))
+        let nodes = self.nodes(&request.into_inner().labels);
+        Ok(Response::new(pb::ListNodesResponse { nodes }))
+    }
+
+    async fn get_node(
+        &self,
+        request: Request<pb::GetNodeRequest>,
+    ) -> Result<Response<pb::GetNodeResponse>, Status> {
+        let node = self.node(&request.into_inner().id)?;
+        Ok(Response::new(pb::GetNodeResponse { node: Some(node) }))
+    }
+
+    async fn drain_node(
+        &self,
+        request: Request<pb::DrainNodeRequest>,
+    ) -> Result<Response<pb::DrainNodeResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        let pb::DrainNodeRequest { id, reason } = request.into_inner();
+        if reason.len() > REASON_BYTES_MAX || reason.contains('\0') {
+            let message = format!("at most {REASON_BYTES_MAX} bytes, and no zero in it");
+            return Err(status::of(Error::Argument { field: "reason", message }));
+        }
+        let node = self.node(&id)?;
+        let said = if reason.is_empty() { format!("drained by {}", caller.name) } else { reason.clone() };
+        let told = serde_json::json!({ "reason": reason });
+        self.order(&caller, "node.drain", &id, &told, Order::Leave(said)).await?;
+        Ok(Response::new(pb::DrainNodeResponse { node: Some(node) }))
+    }
+
+    async fn retry_node(
+        &self,
+        request: Request<pb::RetryNodeRequest>,
+    ) -> Result<Response<pb::RetryNodeResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        let id = request.into_inner().id;
+        let revisions = self.plane.nodes.quarantined(&id).map_err(status::of)?;
+        if !revisions.is_empty() {
+            let told = serde_json::json!({ "revisions": revisions });
+            self.order(&caller, "node.retry", &id, &told, Order::Retry).await?;
+        }
+        Ok(Response::new(pb::RetryNodeResponse { revisions }))
     }
 
     async fn revoke_node(
@@ -42,14 +86,14 @@ impl NodeService for Admin {
 
     async fn watch_nodes(
         &self,
-        _request: Request<pb::WatchNodesRequest>,
+        request: Request<pb::WatchNodesRequest>,
     ) -> Result<Response<Self::WatchNodesStream>, Status> {
         let (tx, rx) = mpsc::channel(1);
-        let admin = self.clone();
+        let (admin, labels) = (self.clone(), request.into_inner().labels);
         self.plane.streams.spawn("watch nodes", |stop| async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = admin.watch(tx) => {}
+                () = admin.watch(labels, tx) => {}
             }
         });
         Ok(Response::new(ReceiverStream::new(rx)))
@@ -57,7 +101,7 @@ impl NodeService for Admin {
 }
 
 impl Admin {
-    fn nodes(&self) -> Vec<pb::Node> {
+    fn nodes(&self, labels: &HashMap<String, String>) -> Vec<pb::Node> {
         let wanted = self.plane.head.now();
         let convert = |node: NodeView| {
             let violations = node.violations();
@@ -69,11 +113,38 @@ impl Admin {
             }
             node
         };
-        self.plane.nodes.list(wanted.as_deref()).into_iter().map(convert).collect()
+        let has_all = |node: &NodeView| labels.iter().all(|(n, v)| node.facts.labels.get(n) == Some(v));
+        self.plane.nodes.list(wanted.as_deref()).into_iter().filter(has_all).map(convert).collect()
+    }
+
+    /// Gives a node an order that it can take, once the audit log has it.
+    async fn order(
+        &self,
+        caller: &Caller,
+        action: &str,
+        id: &str,
+        told: &serde_json::Value,
+        order: Order,
+    ) -> Result<(), Status> {
+        self.plane.nodes.can_take(id, &order).map_err(status::of)?;
+        let entry = self.plane.entry(caller, action, id).with(&serde_json::Value::Null, told);
+        self.plane.store.note(&entry).await.map_err(|error| status::of(error.into()))?;
+        self.plane.nodes.order(id, order).map_err(status::of)?;
+        tracing::info!(node.id = id, by = caller.name, "{action} of node {id}");
+        Ok(())
+    }
+
+    fn node(&self, id: &str) -> Result<pb::Node, Status> {
+        let found = self.nodes(&HashMap::new()).into_iter().find(|node| node.id == id);
+        found.ok_or_else(|| status::of(Error::NotFound { what: "node", name: id.to_owned() }))
     }
 
     /// Ends when nobody listens.
-    async fn watch(&self, tx: mpsc::Sender<Result<pb::WatchNodesResponse, Status>>) {
+    async fn watch(
+        &self,
+        labels: HashMap<String, String>,
+        tx: mpsc::Sender<Result<pb::WatchNodesResponse, Status>>,
+    ) {
         let mut changes = self.plane.nodes.subscribe();
         let mut wanted = self.plane.head.subscribe();
         let mut identities = self.plane.identity.nodes.subscribe();
@@ -81,7 +152,7 @@ impl Admin {
         loop {
             changes.borrow_and_update();
             wanted.borrow_and_update();
-            let nodes = self.nodes();
+            let nodes = self.nodes(&labels);
             if shown.as_ref().is_none_or(|shown| has_changed(shown, &nodes)) {
                 shown = Some(nodes.clone());
                 if tx.send(Ok(pb::WatchNodesResponse { nodes })).await.is_err() {
@@ -110,6 +181,7 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
     let state = match node.state {
         State::InSync => pb::NodeState::InSync,
         State::Behind => pb::NodeState::Behind,
+        State::Stale => pb::NodeState::Stale,
         State::Rejected => pb::NodeState::Rejected,
         State::Quarantined => pb::NodeState::Quarantined,
         State::Incompatible => pb::NodeState::Incompatible,
@@ -134,6 +206,7 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         warnings: findings(node.facts.warnings),
         open_channels: node.facts.open_channels,
         in_flight: node.facts.in_flight,
+        config_since_ms: status::time(node.config_since_ms),
         last_seen_at_ms: status::time(node.last_seen_at_ms),
         data_address: node.facts.data_address,
         ops_address: node.facts.ops_address,

@@ -27,11 +27,12 @@ use pb::sync_response::Message as Said;
 use tokio::time::Instant;
 
 use crate::metrics::{Ack, StreamEnd};
-use crate::nodes::{Applied, Facts, Finding, Quarantined, Rejected};
+use crate::nodes::{Applied, Facts, Finding, Probed, Quarantined, Rejected};
 use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
 use read::{
-    LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_quarantine, read_violations,
+    LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_probed, read_quarantine,
+    read_violations,
 };
 use stand_in::StandIn;
 
@@ -78,6 +79,12 @@ pub enum Event {
     Replaced,
     /// Nobody speaks for the node any more.
     Revoked,
+    /// The node is to leave, for this reason.
+    Leave(String),
+    /// The node's quarantines are to end.
+    Retry,
+    /// The node is to say under this number what it would make of a catalog.
+    Probe(u64, Encoded),
 }
 
 /// What to do about it.
@@ -89,6 +96,8 @@ pub enum Action {
     Send(Said),
     /// Look for the newest catalog below this version that some node of the epoch runs.
     FindAccepted { epoch: u64, below: u64 },
+    /// The node answered the probe of this number.
+    Probed(u64, Probed),
     /// Count an acknowledgement of a revision.
     Acknowledged(Ack, u64),
     /// End the stream.
@@ -181,6 +190,11 @@ impl Session {
         self
     }
 
+    /// The node's id; none before it said it.
+    pub fn id(&self) -> Option<&str> {
+        Some(self.id.as_str()).filter(|id| !id.is_empty())
+    }
+
     /// What the node said of itself up to now.
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -218,6 +232,12 @@ impl Session {
             Event::Stop => self.drain("shutting down"),
             Event::Replaced => self.end(End::Replaced),
             Event::Revoked => self.end(End::Forbidden(REVOKED)),
+            Event::Leave(reason) => vec![Action::Send(Said::Leave(pb::LeaveOrder { reason }))],
+            Event::Retry => self.retry(),
+            Event::Probe(probe_id, content) => {
+                let (catalog, catalog_zstd) = (Some(content.part.into()), content.packed);
+                vec![Action::Send(Said::Probe(pb::ProbeRequest { probe_id, catalog, catalog_zstd }))]
+            }
         }
     }
 
@@ -229,6 +249,10 @@ impl Session {
             _ if is_waiting => self.end(End::Refused("the first message must be Hello")),
             Heard::Ack(ack) => self.on_ack(ack),
             Heard::Heartbeat(beat) => self.on_heartbeat(beat),
+            Heard::Probe(result) => {
+                let probe_id = result.probe_id;
+                vec![Action::Probed(probe_id, read_probed(result))]
+            }
             Heard::Drain(_) => {
                 self.facts.drained = true;
                 self.end(End::Left)
@@ -352,6 +376,18 @@ impl Session {
         self.heartbeat_at = now + HEARTBEAT;
         let target = Some(self.aim().into());
         vec![Action::Send(Said::Heartbeat(pb::ServerHeartbeat { target, authorities_sha256: Vec::new() }))]
+    }
+
+    /// What was put aside is sent again; the node hears before that it may try it.
+    fn retry(&mut self) -> Vec<Action> {
+        for Quarantined { part, .. } in std::mem::take(&mut self.facts.quarantined) {
+            self.refused.remove(&part);
+            // It is refused in words as well, where it was sent in spite of the quarantine.
+            self.facts.rejected.retain(|rejected| rejected.part != part);
+        }
+        let mut actions = vec![Action::Send(Said::Retry(pb::RetryOrder {}))];
+        actions.extend(self.catch_up());
+        actions
     }
 
     fn drain(&mut self, reason: &str) -> Vec<Action> {

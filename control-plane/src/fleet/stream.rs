@@ -1,21 +1,21 @@
 //! One node's stream: awaits an event, asks the session, carries its actions out. It ends by the
 //! session's word, by the node's going, or with the process; it holds no lock while it waits.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::limits::{HEARTBEAT_LOST, STREAM_AGE, STREAM_AGE_JITTER};
 use common::pb::fleet as pb;
 use pb::sync_response::Message as Said;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::session::{Action, End, Event, Greeting, Origin, REVOKED, Session};
 use crate::metrics::{Ack, StreamEnd};
-use crate::nodes::Connection;
+use crate::nodes::{Call, Connection, Order, Probed};
 use crate::plane::Plane;
 use crate::revision::encoded::Encoded;
 use crate::revision::head::Wanted;
@@ -47,8 +47,9 @@ impl Stream {
         let session = Session::new(greeting, first, age(fastrand::f64()), Instant::now());
         let mut session = session.known_as(self.origin.clone());
         let mut connection: Option<Connection> = None;
+        let mut probes = Probes::default();
         loop {
-            let event = self.next(&mut changes, &session, connection.as_ref(), &stop).await;
+            let event = self.next(&mut changes, &session, connection.as_mut(), &mut probes, &stop).await;
             let event = match event {
                 Ok(event) => event,
                 Err(()) => {
@@ -83,6 +84,7 @@ impl Stream {
                             return;
                         }
                     }
+                    Action::Probed(id, probed) => probes.answer(id, probed),
                     Action::Acknowledged(ack, revision) => {
                         self.acknowledged(connection.as_ref(), ack, revision);
                     }
@@ -105,19 +107,20 @@ impl Stream {
         &mut self,
         changes: &mut watch::Receiver<Option<Arc<Wanted>>>,
         session: &Session,
-        connection: Option<&Connection>,
+        connection: Option<&mut Connection>,
+        probes: &mut Probes,
         stop: &CancellationToken,
     ) -> Result<Event, ()> {
-        let replaced = async {
+        let called = async {
             match connection {
-                Some(connection) => connection.replaced().cancelled().await,
+                Some(connection) => connection.called().await,
                 None => std::future::pending().await,
             }
         };
         let identities = &self.plane.identity.nodes;
         let revoked = async {
-            match connection {
-                Some(connection) => identities.revoked(connection.id()).await,
+            match session.id() {
+                Some(id) => identities.revoked(id).await,
                 None => std::future::pending().await,
             }
         };
@@ -125,7 +128,12 @@ impl Stream {
             biased;
             () = stop.cancelled() => Ok(Event::Stop),
             () = revoked => Ok(Event::Revoked),
-            () = replaced => Ok(Event::Replaced),
+            call = called => Ok(match call {
+                Call::Replaced => Event::Replaced,
+                Call::Order(Order::Leave(reason)) => Event::Leave(reason),
+                Call::Order(Order::Retry) => Event::Retry,
+                Call::Order(Order::Probe(content, tx)) => Event::Probe(probes.begin(tx), content),
+            }),
             message = self.inbound.message() => match message {
                 Ok(Some(pb::SyncRequest { message: Some(heard) })) => Ok(Event::Heard(heard)),
                 // A message of a later version: it is alive, and that is all we understand.
@@ -160,7 +168,12 @@ impl Stream {
         let authorities_sha256 = match message {
             Said::Welcome(welcome) => &mut welcome.authorities_sha256,
             Said::Heartbeat(beat) => &mut beat.authorities_sha256,
-            Said::UpToDate(_) | Said::Update(_) | Said::Drain(_) => return,
+            Said::UpToDate(_)
+            | Said::Update(_)
+            | Said::Drain(_)
+            | Said::Probe(_)
+            | Said::Leave(_)
+            | Said::Retry(_) => return,
         };
         *authorities_sha256 = self.plane.identity.authorities_sha256();
     }
@@ -194,6 +207,30 @@ impl Stream {
         };
         // A transport that is stuck gets no farewell.
         let _ = self.outbound.try_send(Err(status));
+    }
+}
+
+/// Probes that the node has not answered. Whoever waits for one hears of the stream's end.
+#[derive(Default)]
+struct Probes {
+    last: u64,
+    open: HashMap<u64, oneshot::Sender<Probed>>,
+}
+
+impl Probes {
+    fn begin(&mut self, tx: oneshot::Sender<Probed>) -> u64 {
+        // Nobody waits for these any more.
+        self.open.retain(|_, tx| !tx.is_closed());
+        self.last += 1;
+        self.open.insert(self.last, tx);
+        self.last
+    }
+
+    fn answer(&mut self, id: u64, probed: Probed) {
+        if let Some(tx) = self.open.remove(&id) {
+            // Whoever asked may have gone.
+            let _ = tx.send(probed);
+        }
     }
 }
 

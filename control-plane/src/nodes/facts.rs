@@ -97,6 +97,7 @@ pub struct Finding {
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
 struct Findings {
+    config_since_ms: u64,
     labels: Labels,
     schema: u32,
     features: Features,
@@ -129,8 +130,9 @@ impl Facts {
     }
 
     /// The other way.
-    pub fn to_row(&self, id: &str, last_seen_at_ms: u64) -> rows::Node {
+    pub fn to_row(&self, id: &str, last_seen_at_ms: u64, config_since_ms: u64) -> rows::Node {
         let findings = Findings {
+            config_since_ms,
             labels: self.labels.clone(),
             schema: self.schema,
             features: self.features.clone(),
@@ -163,6 +165,11 @@ impl Facts {
         let lasting = |facts: &Facts| Facts { open_channels: Vec::new(), in_flight: 0, ..facts.clone() };
         lasting(self) != lasting(newer)
     }
+}
+
+/// Since when the catalog that a node runs is known to run there; 0 where the store does not say.
+pub fn config_since_ms(row: &rows::Node) -> u64 {
+    serde_json::from_str::<Findings>(&row.findings).map_or(0, |findings| findings.config_since_ms)
 }
 
 /// Whether a content is what a node should run.

@@ -1,6 +1,7 @@
 //! What is shown of nodes: by what they said, by whether they are connected, by time.
 
 use super::*;
+use crate::error::Error;
 use crate::revision::encoded::{Encoded, Part, Target};
 
 const LOST_MS: u64 = HEARTBEAT_LOST.as_millis() as u64;
@@ -111,7 +112,7 @@ fn a_newer_stream_of_the_same_node_takes_over_and_the_older_changes_nothing_any_
     let nodes = Nodes::new(Clock::manual(0));
     let older = nodes.connect("n", running(1));
     let newer = nodes.connect("n", running(2));
-    assert!(older.replaced().is_cancelled() && !newer.replaced().is_cancelled());
+    assert!(older.replaced.is_cancelled() && !newer.replaced.is_cancelled());
     older.record(&running(1));
     drop(older);
     assert_eq!(nodes.count(), (1, 1));
@@ -193,7 +194,7 @@ fn the_store_remembers_what_lasts() {
         warnings: vec![Finding { path: "channels.a.credential".into(), message: "A is not set".into() }],
         ..running(1)
     };
-    assert_eq!(Facts::from_row(&facts.to_row("n", 5)), facts);
+    assert_eq!(Facts::from_row(&facts.to_row("n", 5, 4)), facts);
 }
 
 #[test]
@@ -225,4 +226,76 @@ fn only_a_node_that_was_lost_a_moment_ago_may_hold_what_it_has_not_reported() {
         clock.set_ms(started_at + after_ms);
         assert_eq!(may(&restarted), expected, "{after_ms} ms after the start");
     }
+}
+
+#[test]
+fn a_connected_node_that_owes_its_target_for_a_minute_is_stale_until_it_has_it() {
+    let clock = Clock::manual(0);
+    let nodes = Nodes::new(clock.clone());
+    let conn = nodes.connect("n", running(1));
+    let stale_ms = NODE_STALE.as_millis() as u64;
+    assert_eq!(state(&nodes, &target(2)), State::Behind);
+    clock.set_ms(stale_ms - 1);
+    assert_eq!(state(&nodes, &target(2)), State::Behind);
+    // Another target is owed anew.
+    assert_eq!(state(&nodes, &target(3)), State::Behind);
+    clock.set_ms(stale_ms);
+    assert_eq!(state(&nodes, &target(3)), State::Behind);
+    clock.set_ms(2 * stale_ms);
+    assert_eq!(state(&nodes, &target(3)), State::Stale);
+    let refused = vec![Rejected { part: part(3), violations: vec![] }];
+    conn.record(&Facts { rejected: refused, ..running(1) });
+    assert_eq!(state(&nodes, &target(3)), State::Rejected, "it said why");
+    conn.record(&running(3));
+    assert_eq!(state(&nodes, &target(3)), State::InSync);
+    conn.record(&running(1));
+    assert_eq!(state(&nodes, &target(3)), State::Behind, "it owes it anew");
+    clock.set_ms(4 * stale_ms);
+    conn.record(&running(1));
+    assert_eq!(state(&nodes, &target(3)), State::Stale);
+    drop(conn);
+    assert_eq!(state(&nodes, &target(3)), State::Behind, "who is away is lost by and by, not stale");
+}
+
+#[test]
+fn the_age_of_a_config_counts_from_when_it_was_first_seen_there_over_reconnects_and_restarts() {
+    let clock = Clock::manual(1_000);
+    let nodes = Nodes::new(clock.clone());
+    let since = |nodes: &Nodes| nodes.list(None)[0].config_since_ms;
+    let conn = nodes.connect("n", running(1));
+    clock.set_ms(2_000);
+    conn.record(&running(1));
+    assert_eq!(since(&nodes), 1_000);
+    let newer = nodes.connect("n", running(1));
+    assert_eq!(since(&nodes), 1_000);
+    let restarted = Nodes::new(clock.clone());
+    restarted.remember(nodes.take_dirty());
+    assert_eq!(since(&restarted), 1_000);
+    let _again = restarted.connect("n", running(1));
+    assert_eq!(since(&restarted), 1_000);
+    newer.record(&running(2));
+    assert_eq!(since(&nodes), 2_000);
+    drop(conn);
+}
+
+#[tokio::test]
+async fn an_order_reaches_the_open_stream_of_a_node_that_understands_it() {
+    let nodes = Nodes::new(Clock::manual(0));
+    let leave = || Order::Leave("maintenance".to_owned());
+    assert!(matches!(nodes.order("n", leave()), Err(Error::NotFound { .. })));
+    let old = nodes.connect("n", running(1));
+    let refused = nodes.order("n", leave()).unwrap_err().to_string();
+    assert!(refused.contains("does not understand"), "{refused}");
+    let features = common::feature::known();
+    let mut conn = nodes.connect("n", Facts { features, ..running(1) });
+    nodes.order("n", leave()).unwrap();
+    assert!(matches!(conn.called().await, Call::Order(Order::Leave(why)) if why == "maintenance"));
+    for _ in 0..ORDERS_MAX {
+        nodes.order("n", Order::Retry).unwrap();
+    }
+    assert!(matches!(nodes.order("n", Order::Retry), Err(Error::Busy)));
+    let _newest = nodes.connect("n", running(1));
+    assert!(matches!(conn.called().await, Call::Replaced));
+    drop((old, conn, _newest));
+    assert!(matches!(nodes.order("n", leave()), Err(Error::Unfit(_))));
 }

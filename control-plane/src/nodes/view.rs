@@ -14,6 +14,8 @@ pub enum State {
     Rejected,
     /// Put the target aside after it died on it.
     Quarantined,
+    /// On its way to the target for so long that something is wrong.
+    Stale,
     /// Lacks what the target needs, is not given it and serves what it had.
     Incompatible,
     /// Left on purpose.
@@ -30,6 +32,7 @@ impl State {
             State::Behind => "behind",
             State::Rejected => "rejected",
             State::Quarantined => "quarantined",
+            State::Stale => "stale",
             State::Incompatible => "incompatible",
             State::Drained => "drained",
             State::Lost => "lost",
@@ -56,6 +59,8 @@ pub struct NodeView {
     pub aim: Option<Applied>,
     /// What that needs and the node lacks, by name.
     pub lacks: Vec<String>,
+    /// Since when the catalog that it runs is known to run there.
+    pub config_since_ms: u64,
     /// When it was last heard of.
     pub last_seen_at_ms: u64,
 }
@@ -82,6 +87,7 @@ impl NodeView {
             target_revision: aim.and_then(|aim| aim.catalog).map_or(0, |part| part.version),
             aim,
             facts,
+            config_since_ms: 0,
             last_seen_at_ms,
         }
     }

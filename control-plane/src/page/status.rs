@@ -336,6 +336,7 @@ fn state(state: nodes::State) -> (&'static str, &'static str) {
         nodes::State::Rejected
         | nodes::State::Quarantined
         | nodes::State::Incompatible
+        | nodes::State::Stale
         | nodes::State::Lost => "bad",
     };
     (state.as_str(), class)

@@ -53,7 +53,7 @@ async fn a_watch_ends_soon_after_its_token() {
     let plane = Plane::start(dir.path()).await;
     let made = make(&plane, "grafana", pb::Role::Viewer).await;
     let mut nodes = NodeServiceClient::new(connect(plane.addresses.admin.port()).await);
-    let watch = nodes.watch_nodes(with_token(&made.secret, pb::WatchNodesRequest {})).await.unwrap();
+    let watch = nodes.watch_nodes(with_token(&made.secret, pb::WatchNodesRequest::default())).await.unwrap();
     let mut watch = watch.into_inner();
     assert!(watch.message().await.unwrap().is_some());
     revoke(&plane, &made.token.unwrap().id).await;

@@ -278,7 +278,8 @@ async fn fr_017_shutdown_is_bounded_with_open_streams_and_silent_clients() {
     }
     let admin = plane.admin().await;
     let mut watching = common::pb::admin::node_service_client::NodeServiceClient::new(admin.conn.clone());
-    let watch = watching.watch_nodes(admin.request(common::pb::admin::WatchNodesRequest {})).await.unwrap();
+    let watch =
+        watching.watch_nodes(admin.request(common::pb::admin::WatchNodesRequest::default())).await.unwrap();
     let mut silent = Vec::new();
     for port in [plane.addresses.admin, plane.addresses.fleet, plane.addresses.http].map(|a| a.port()) {
         silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());

@@ -10,7 +10,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Version};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -188,9 +189,17 @@ impl Serving {
         let service = service_fn(|request: Request<Incoming>| {
             let is_alone = request.version() < Version::HTTP_2;
             let used = conn.begin_request();
+            let gateway = self.gateway.clone();
             // Boxed, so that what a request needs until its answer begins is not kept until its end.
-            let served = Box::pin(serve(self.gateway.clone(), request));
-            async move { Ok::<_, Infallible>(served.await.map(|body| Paced::new(body, used, is_alone))) }
+            let served = Box::pin(serve(gateway.clone(), request));
+            async move {
+                let mut answer = served.await.map(|body| Paced::new(body, used, is_alone));
+                // HTTP/2 says the same by GOAWAY, once no new connection is taken any more.
+                if is_alone && gateway.is_draining() {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(answer)
+            }
         });
         let mut transport = Transport::new(io, conn.clone(), CALLER_HEAD_TIMEOUT);
         let protocol = tokio::select! {

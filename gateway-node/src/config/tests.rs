@@ -33,11 +33,12 @@ fn every_fault_is_reported_at_once() {
         "--control-plane=http://cp.example:7444,ftp://x,https://ok:1",
         "--shutdown-grace=30",
         "--window=1h",
+        "--drain-delay=6m",
         "--node-id=a b",
         "--label=zone=a,zone=b",
         "--label=zone",
     ]);
-    assert_eq!(faults.len(), 10, "{faults:#?}");
+    assert_eq!(faults.len(), 11, "{faults:#?}");
     let all = faults.join("\n");
     for part in [
         "nowhere",

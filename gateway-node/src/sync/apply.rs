@@ -20,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::Gateway;
 use crate::table::keep::{Keep, Kept, Kind};
-use judge::{Blame, Ready, Refusal, Runs, judge, prepare};
+use judge::{Blame, Ready, Refusal, Runs, judge, prepare, try_out};
 
+/// Said of a content in quarantine.
+const PUT_ASIDE: &str = "the process died repeatedly soon after activating this content";
 /// Refusals that are remembered; the oldest is forgotten first.
 const REFUSALS_MAX: usize = 64;
 
@@ -135,6 +137,32 @@ impl Applier {
         Taken { ack, is_worth_a_retry }
     }
 
+    /// Says what would become of a catalog. It is built and let go: nothing changes here, also no metric and no
+    /// connection.
+    pub(super) fn probe(&self, probe: &pb::ProbeRequest) -> pb::ProbeResult {
+        let part = probe.catalog.clone().unwrap_or_default();
+        let tried = try_out(&part, &probe.catalog_zstd, &self.gateway).and_then(|(sha256, warnings)| {
+            if lock(&self.keep).is_quarantined(&sha256) {
+                return Err(Refusal::of(Blame::Content, "", PUT_ASIDE));
+            }
+            Ok(warnings)
+        });
+        let mut result = pb::ProbeResult { probe_id: probe.probe_id, ..Default::default() };
+        match tried {
+            Ok(warnings) => result.warnings = warnings,
+            Err(refusal) => result.violations = refusal.violations,
+        }
+        result
+    }
+
+    /// Ends every quarantine, as an operator wants it.
+    pub(super) fn forgive(&self) {
+        self.log_marks(Keep::forgive);
+        // Answered from memory otherwise.
+        lock(&self.state).refused.retain(|rejection| !is_put_aside(rejection));
+        tracing::info!("an operator ended the quarantines of this node");
+    }
+
     /// What to say of an update under which taking it broke down.
     pub(super) fn broke_down(&self, update_id: u64, target: Option<pb::Target>) -> Taken {
         let target = target.unwrap_or_default();
@@ -243,8 +271,7 @@ impl Applier {
         let runs = lock(&self.state).runs.get(&kind).cloned();
         let kept = judge(kind, epoch, part, packed, runs.as_ref())?;
         if lock(&self.keep).is_quarantined(&kept.sha256) {
-            let message = "the process died repeatedly soon after activating this content";
-            return Err(Refusal::of(Blame::Content, "", message));
+            return Err(Refusal::of(Blame::Content, "", PUT_ASIDE));
         }
         let ready = prepare(kind, &kept, &self.gateway)
             .map_err(|violations| Refusal { blame: Blame::Content, violations })?;
@@ -329,6 +356,11 @@ fn kind_pb(kind: Kind) -> pb::PartKind {
         Kind::Catalog => pb::PartKind::Catalog,
         Kind::Keys => pb::PartKind::Keys,
     }
+}
+
+/// Whether a refusal is that of a quarantine.
+fn is_put_aside(rejection: &pb::Rejection) -> bool {
+    rejection.violations.iter().any(|violation| violation.message == PUT_ASIDE)
 }
 
 fn is_of(rejection: &pb::Rejection, kind: Kind, part: &pb::Part) -> bool {

@@ -52,6 +52,12 @@ pub(super) enum Action {
     Beat,
     /// Take this update and report back by [`Event::Taken`].
     Take(pb::ConfigUpdate),
+    /// Say what the node would make of this.
+    Probe(pb::ProbeRequest),
+    /// Leave, as an operator wants it.
+    Leave(String),
+    /// End the quarantines.
+    Retry,
     /// The node runs what it should.
     Confirmed(pb::Target),
     /// The control plane knows this node.
@@ -166,6 +172,9 @@ impl Session {
             // What is being taken decides; the control plane says so again when it has the answer.
             (State::Taking(_), Down::UpToDate(_)) => vec![],
             (_, Down::Heartbeat(_)) => vec![],
+            (_, Down::Probe(probe)) => vec![Action::Probe(probe)],
+            (_, Down::Leave(order)) => vec![Action::Leave(order.reason)],
+            (_, Down::Retry(_)) => vec![Action::Retry],
         }
     }
 

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use tracing::warn;
 
 use common::dialect::Dialect;
 use common::id::{ChannelId, Model};
@@ -166,7 +165,6 @@ impl Builder<'_> {
             Arc::new(ChannelState::new(identity, credential_suspension))
         });
         if let Some(message) = warning {
-            warn!(channel.id = %id, "channel {id} is out on this node: {message}");
             self.warnings.push(pb::Violation { path: format!("{path}.credential"), message });
         }
         let metrics = self.metrics.channel(id.as_str());

@@ -177,6 +177,11 @@ impl Keep {
         if self.marks.end() { self.marks.save() } else { Ok(()) }
     }
 
+    /// Forgets what was put aside and why: it may be tried again.
+    pub fn forgive(&mut self) -> io::Result<()> {
+        if self.marks.forgive() { self.marks.save() } else { Ok(()) }
+    }
+
     /// Catalogs that were put aside by this binary.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.marks.quarantined()

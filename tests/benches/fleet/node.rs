@@ -110,6 +110,11 @@ async fn stay(index: usize, mut client: Client, shared: &Shared) -> anyhow::Resu
                 let _ = shared.acknowledged.send(Acknowledged { revision, at: Instant::now(), bytes });
             }
             Some(sync_response::Message::UpToDate(_) | sync_response::Message::Heartbeat(_)) => {}
+            Some(
+                sync_response::Message::Probe(_)
+                | sync_response::Message::Leave(_)
+                | sync_response::Message::Retry(_),
+            ) => bail!("nobody asks these nodes for anything"),
             Some(sync_response::Message::Drain(_)) | None => bail!("the control plane ended the stream"),
         }
     }

@@ -108,7 +108,7 @@ impl Looker {
         let mut nodes = admin::node_service_client::NodeServiceClient::new(self.admin.clone());
         let listed = chains.list_chains(admin::ListChainsRequest {}).await?.into_inner().chains;
         look.chains = listed.into_iter().filter(|chain| chain.dialect == "openai-chat").collect();
-        look.nodes = nodes.list_nodes(admin::ListNodesRequest {}).await?.into_inner().nodes;
+        look.nodes = nodes.list_nodes(admin::ListNodesRequest::default()).await?.into_inner().nodes;
         look.status = Some(stack::status(&self.admin).await?);
         Ok(())
     }

@@ -178,7 +178,7 @@ impl Stack {
     /// Why a node refused what it should run, a reason a line.
     async fn rejection(&self, id: &str) -> anyhow::Result<Option<String>> {
         let mut client = admin::node_service_client::NodeServiceClient::new(self.admin.clone());
-        let nodes = client.list_nodes(admin::ListNodesRequest {}).await?.into_inner().nodes;
+        let nodes = client.list_nodes(admin::ListNodesRequest::default()).await?.into_inner().nodes;
         let rejected = |node: &&admin::Node| node.id == id && node.state() == admin::NodeState::Rejected;
         Ok(nodes.iter().find(rejected).map(|node| {
             node.violations.iter().map(|found| format!("\n  {}: {}", found.path, found.message)).collect()
@@ -288,6 +288,7 @@ async fn start_node(
         ops_listen: any_port(),
         tls: None,
         allow_anonymous: false,
+        drain_delay: std::time::Duration::ZERO,
         shutdown_grace: GRACE,
         window: common::limits::WINDOW_LENGTH,
         log_format: common::telemetry::LogFormat::Text,

@@ -300,6 +300,7 @@ fn node_state(node: &admin::Node) -> &'static str {
         admin::NodeState::Behind => "behind",
         admin::NodeState::Rejected => "rejected",
         admin::NodeState::Quarantined => "quarantined",
+        admin::NodeState::Stale => "stale",
         admin::NodeState::Drained => "drained",
         admin::NodeState::Incompatible => "incompatible",
         admin::NodeState::Lost => "lost",

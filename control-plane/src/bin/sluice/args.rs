@@ -159,6 +159,30 @@ pub enum NodesCommand {
         /// Show it again whenever it changes
         #[arg(long)]
         watch: bool,
+        /// Only nodes with this label; given again, with all of them
+        #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+    },
+    /// Show all that is known of a node
+    Show {
+        /// Its id, as `nodes list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Send a node away: it turns not ready, finishes what is in flight and ends
+    Drain {
+        /// Its id, as `nodes list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Why, for the node's log
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// End a node's quarantines: what it put aside is tried again
+    Retry {
+        /// Its id, as `nodes list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
     },
     /// Take a node's identity away: it is turned out within seconds, and let in again only with a new token
     Revoke {
@@ -298,6 +322,10 @@ pub struct StatusArgs {
     /// Show it again whenever the numbers change
     #[arg(long)]
     pub watch: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    common::label::parse(text).map_err(|fault| fault.to_string())
 }
 
 /// A path that may be empty: a variable that is set to nothing counts as not set.

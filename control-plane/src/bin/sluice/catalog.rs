@@ -19,7 +19,9 @@ use crate::output::{Output, plural};
 use crate::rollout;
 use diff::{ChangeJson, changed, changes_json};
 use document::{Document, FindingJson, faulty, findings, read, warn, with_warnings};
-use nodes::{IncompatibleJson, incompatible_json, warn_incompatible};
+use nodes::{
+    IncompatibleJson, ProbeJson, incompatible_json, is_refused, probed, probes_json, warn_incompatible,
+};
 
 #[derive(Serialize)]
 struct ValidatedJson<'a> {
@@ -38,6 +40,7 @@ struct DryRunJson<'a> {
     changed: bool,
     changes: Vec<ChangeJson<'a>>,
     incompatible: Vec<IncompatibleJson<'a>>,
+    probes: Vec<ProbeJson<'a>>,
     warnings: Vec<FindingJson<'a>>,
 }
 
@@ -107,18 +110,20 @@ async fn apply(
         idempotency_key: args.idempotency_key,
         strategy: strategy(args.reach.strategy).into(),
         reason: args.reach.reason,
+        probe: args.probe.unwrap_or(0),
     };
     let answer = match conn.answer(conn.catalog().apply_catalog(request)).await {
         Ok(answer) => answer,
         Err(status) => return Err(not_applied(&status, &name, bytes, expect, conn).await),
     };
     let number = answer.revision.unwrap_or_default().number;
+    let exit = if is_refused(&answer.probes) { Exit::Error } else { Exit::Done };
     if args.dry_run && output.format() == Format::Json {
         let (changes, warnings) = (changes_json(&answer.changes), findings(&answer.warnings));
         let incompatible = incompatible_json(&answer.incompatible);
-        let changed = answer.changed;
-        output.json(&DryRunJson { revision: number, changed, changes, incompatible, warnings })?;
-        return Ok(Exit::Done);
+        let (changed, probes) = (answer.changed, probes_json(&answer.probes));
+        output.json(&DryRunJson { revision: number, changed, changes, incompatible, probes, warnings })?;
+        return Ok(exit);
     }
     warn(&name, &answer.warnings, output)?;
     warn_incompatible(&answer.incompatible, output)?;
@@ -128,12 +133,15 @@ async fn apply(
         output.text(&format!("no change: {name} is revision {number} already\n"))?;
     } else if args.dry_run {
         output.text(&changed(&answer.changes))?;
+        if let Some(asked) = args.probe {
+            output.text(&probed(&answer.probes, asked))?;
+        }
         let changes = plural(answer.changes.len(), "change", "changes");
         output.text(&format!("{name} would be revision {number}, with {changes}; nothing was applied\n"))?;
     } else {
         output.text(&format!("applied {name} as revision {number}\n"))?;
     }
-    if args.dry_run { Ok(Exit::Done) } else { reached(number, args.reach.wait, conn, output).await }
+    if args.dry_run { Ok(exit) } else { reached(number, args.reach.wait, conn, output).await }
 }
 
 fn strategy(asked: Strategy) -> pb::RolloutStrategy {

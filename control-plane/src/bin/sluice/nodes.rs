@@ -1,6 +1,8 @@
 //! `sluice nodes`: who is there, what each runs and should run, and why one refused.
 
-use std::collections::BTreeMap;
+mod one;
+
+use std::collections::{BTreeMap, HashMap};
 
 use comfy_table::Color;
 use serde::Serialize;
@@ -23,6 +25,8 @@ struct NodeJson<'a> {
     id: &'a str,
     boot_id: &'a str,
     version: &'a str,
+    schema: u32,
+    features: &'a [String],
     labels: BTreeMap<&'a str, &'a str>,
     state: &'static str,
     connected: bool,
@@ -32,6 +36,7 @@ struct NodeJson<'a> {
     warnings: Vec<FindingJson<'a>>,
     open_channels: &'a [String],
     in_flight: u64,
+    config_since_ms: i64,
     last_seen_at_ms: i64,
     data_address: &'a str,
     ops_address: &'a str,
@@ -47,33 +52,35 @@ struct FindingJson<'a> {
 pub async fn run(command: NodesCommand, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
     let conn = &Connection::open(connect).await?;
     match command {
-        NodesCommand::List { watch: false } => list(conn, output).await,
-        NodesCommand::List { watch: true } => watch(conn, output).await,
-        NodesCommand::Revoke { id } => revoke(id, conn, output).await,
+        NodesCommand::List { watch: false, labels } => list(labels.into_iter().collect(), conn, output).await,
+        NodesCommand::List { watch: true, labels } => watch(labels.into_iter().collect(), conn, output).await,
+        NodesCommand::Show { id } => one::show(id, conn, output).await,
+        NodesCommand::Drain { id, reason } => one::drain(id, reason, conn, output).await,
+        NodesCommand::Retry { id } => one::retry(id, conn, output).await,
+        NodesCommand::Revoke { id } => one::revoke(id, conn, output).await,
     }
 }
 
-async fn list(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
-    let answer =
-        conn.answer(conn.nodes().list_nodes(pb::ListNodesRequest {})).await.map_err(|s| conn.fault(&s))?;
+async fn list(
+    labels: HashMap<String, String>,
+    conn: &Connection,
+    output: &mut Output,
+) -> Result<Exit, Fault> {
+    let answer = conn
+        .answer(conn.nodes().list_nodes(pb::ListNodesRequest { labels }))
+        .await
+        .map_err(|s| conn.fault(&s))?;
     print(&answer.nodes, Clock::system().now_ms(), output)?;
     Ok(Exit::Done)
 }
 
-async fn revoke(id: String, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
-    let request = pb::RevokeNodeRequest { id: id.clone() };
-    conn.answer(conn.nodes().revoke_node(request)).await.map_err(|s| conn.fault(&s))?;
-    if output.format() == Format::Json {
-        output.json(&serde_json::json!({ "id": id }))?;
-    } else {
-        output.text(&format!("revoked node {}\n", clean(&id)))?;
-    }
-    Ok(Exit::Done)
-}
-
-async fn watch(conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+async fn watch(
+    labels: HashMap<String, String>,
+    conn: &Connection,
+    output: &mut Output,
+) -> Result<Exit, Fault> {
     let mut client = conn.nodes();
-    let call = client.watch_nodes(pb::WatchNodesRequest {});
+    let call = client.watch_nodes(pb::WatchNodesRequest { labels });
     let mut stream = conn.answer(call).await.map_err(|s| conn.fault(&s))?;
     let mut news = Some(conn.first(&mut stream).await?);
     while let Some(pb::WatchNodesResponse { nodes }) = news {
@@ -106,6 +113,7 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
             cell(state).fg(color),
             cell(revision(node.applied_revision)),
             cell(revision(node.target_revision)),
+            cell(since(node.config_since_ms, now_ms)),
             cell(node.in_flight.to_string()),
             cell(open),
             cell(seen),
@@ -119,6 +127,7 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
         "STATE",
         ">APPLIED",
         ">TARGET",
+        "SINCE",
         ">IN FLIGHT",
         "OPEN BREAKERS",
         "SEEN",
@@ -142,6 +151,11 @@ fn said(finding: &pb::node::Finding) -> String {
     if path.is_empty() { clean(message) } else { format!("{}: {}", clean(path), clean(message)) }
 }
 
+/// Since when a node runs what it runs.
+fn since(at_ms: i64, now_ms: u64) -> String {
+    if at_ms == 0 { "-".to_owned() } else { ago(now_ms, at_ms) }
+}
+
 fn revision(number: u64) -> String {
     if number == 0 { "-".to_owned() } else { number.to_string() }
 }
@@ -151,6 +165,7 @@ fn state(state: pb::NodeState) -> (&'static str, Color) {
         pb::NodeState::Unspecified => ("unknown", Color::Yellow),
         pb::NodeState::InSync => ("in_sync", Color::Green),
         pb::NodeState::Behind => ("behind", Color::Yellow),
+        pb::NodeState::Stale => ("stale", Color::Red),
         pb::NodeState::Rejected => ("rejected", Color::Red),
         pb::NodeState::Quarantined => ("quarantined", Color::Red),
         pb::NodeState::Incompatible => ("incompatible", Color::Red),
@@ -164,6 +179,8 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         id: &node.id,
         boot_id: &node.boot_id,
         version: &node.version,
+        schema: node.schema,
+        features: &node.features,
         labels: labels(node),
         state: state(node.state()).0,
         connected: node.connected,
@@ -173,6 +190,7 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         warnings: node.warnings.iter().map(finding_json).collect(),
         open_channels: &node.open_channels,
         in_flight: node.in_flight,
+        config_since_ms: node.config_since_ms,
         last_seen_at_ms: node.last_seen_at_ms,
         data_address: &node.data_address,
         ops_address: &node.ops_address,
@@ -203,6 +221,7 @@ mod tests {
             applied_revision: 43,
             target_revision: 43,
             in_flight: 7,
+            config_since_ms: 700_000,
             last_seen_at_ms: 997_000,
             version: "0.1.0".to_owned(),
             data_address: "127.0.0.1:8080".to_owned(),
@@ -225,9 +244,9 @@ mod tests {
     #[test]
     fn a_node_that_refuses_is_shown_with_its_reason() {
         let want = "\
-NODE    STATE     APPLIED  TARGET  IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS         LABELS
-node-a  in_sync        43      43          7  -              3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
-node-b  rejected       42      43          7  reseller       3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
+NODE    STATE     APPLIED  TARGET  SINCE   IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS         LABELS
+node-a  in_sync        43      43  5m ago          7  -              3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
+node-b  rejected       42      43  5m ago          7  reseller       3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
 node-b refuses: channels[3].base_url: no host
 ";
         assert_eq!(plain(&text(&nodes(), NOW_MS)), want);

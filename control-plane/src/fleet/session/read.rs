@@ -3,7 +3,7 @@
 use common::label::{self, LabelFault, Labels};
 use common::pb::fleet as pb;
 
-use crate::nodes::{Applied, Finding, Quarantined};
+use crate::nodes::{Applied, Finding, Probed, Quarantined};
 use crate::revision::encoded::Part;
 
 /// Longest id, version or address that a node may give itself.
@@ -56,6 +56,15 @@ pub fn read_applied(target: Option<&pb::Target>) -> Applied {
 pub fn read_quarantine(quarantine: &pb::Quarantine) -> Option<Quarantined> {
     let part = Part::read(quarantine.part.as_ref()?)?;
     Some(Quarantined { part, crashes: quarantine.crashes })
+}
+
+/// What a node says of a catalog that it tried.
+pub fn read_probed(result: pb::ProbeResult) -> Probed {
+    Probed {
+        violations: read_violations(result.violations),
+        warnings: read_violations(result.warnings),
+        not_tried: cut(result.not_tried),
+    }
 }
 
 /// What is wrong and where.

@@ -1,5 +1,7 @@
 //! The session as a table of events and actions, with the time as an argument.
 
+mod orders;
+
 use super::*;
 use crate::revision::encoded::{Encoded, Target};
 use crate::rollout::{Rollout, Strategy};

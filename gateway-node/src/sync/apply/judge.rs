@@ -4,12 +4,14 @@
 use common::feature;
 use common::limits::SNAPSHOT_SCHEMA;
 use common::pb::fleet as pb;
-use common::snapshot::{SnapshotFault, decode, unpack};
+use common::snapshot::{Sha, SnapshotFault, decode, unpack};
 
 use crate::api::Gateway;
 use crate::api::auth::Keys;
+use crate::metrics::Metrics;
 use crate::table::build::{Built, build};
 use crate::table::keep::{Kept, Kind};
+use crate::upstream::Connections;
 
 /// Why a part is not taken.
 #[derive(Debug, PartialEq)]
@@ -89,12 +91,7 @@ fn staleness(kind: Kind, epoch: u64, version: u64, runs: &Runs) -> Option<String
 pub(super) fn prepare(kind: Kind, kept: &Kept, gateway: &Gateway) -> Result<Ready, Vec<pb::Violation>> {
     match kind {
         Kind::Catalog => {
-            let snapshot: pb::Snapshot = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
-            same_version(kind, snapshot.revision, kept.version)?;
-            let unknown = feature::unknown(&snapshot);
-            if !unknown.is_empty() {
-                return Err(unknown);
-            }
+            let snapshot = read(kept)?;
             let previous = gateway.tables.load();
             let (connections, metrics) = (&gateway.connections, &gateway.metrics);
             build(&snapshot, kept.epoch, previous.as_deref(), connections, metrics).map(Ready::Catalog)
@@ -105,6 +102,31 @@ pub(super) fn prepare(kind: Kind, kept: &Kept, gateway: &Gateway) -> Result<Read
             Keys::build(&keys).map(Ready::Keys)
         }
     }
+}
+
+/// Builds a catalog beside everything that serves, and lets it go: its digest and what wants a person, or why it would
+/// be refused.
+pub(super) fn try_out(
+    part: &pb::Part,
+    packed: &[u8],
+    gateway: &Gateway,
+) -> Result<(Sha, Vec<pb::Violation>), Refusal> {
+    let kept = judge(Kind::Catalog, 0, part, packed, None)?;
+    let refused = |violations| Refusal { blame: Blame::Content, violations };
+    let snapshot = read(&kept).map_err(refused)?;
+    let previous = gateway.tables.load();
+    // What it opens and counts is its own.
+    let (connections, metrics) = (Connections::new(), Metrics::new());
+    let built = build(&snapshot, 0, previous.as_deref(), &connections, &metrics).map_err(refused)?;
+    Ok((kept.sha256, built.warnings))
+}
+
+/// The snapshot in a kept part, if this version knows all that it needs.
+fn read(kept: &Kept) -> Result<pb::Snapshot, Vec<pb::Violation>> {
+    let snapshot: pb::Snapshot = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
+    same_version(Kind::Catalog, snapshot.revision, kept.version)?;
+    let unknown = feature::unknown(&snapshot);
+    if unknown.is_empty() { Ok(snapshot) } else { Err(unknown) }
 }
 
 fn same_version(kind: Kind, inside: u64, outside: u64) -> Result<(), Vec<pb::Violation>> {

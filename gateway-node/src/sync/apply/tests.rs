@@ -288,3 +288,52 @@ async fn a_catalog_that_is_served_for_a_minute_is_cleared_of_suspicion() {
     };
     tokio::join!(settling, waiting);
 }
+
+fn probe(snapshot: &pb::Snapshot) -> pb::ProbeRequest {
+    let (part, catalog_zstd) = part(snapshot.revision, snapshot);
+    pb::ProbeRequest { probe_id: 3, catalog: Some(part), catalog_zstd }
+}
+
+#[test]
+fn a_probe_says_what_would_become_of_a_catalog_and_changes_nothing() {
+    let node = Node::new();
+    node.applier.take(&update(1, Some(&snapshot(1)), Some(&keys(1))));
+    let (applied, metrics) = (node.applier.applied(), node.gateway.metrics.render());
+    let mut other = snapshot(2);
+    other.channels[0].credential = "env:SLUICE_TEST_NO_SUCH_VARIABLE".into();
+    other.channels[0].id = "b".into();
+    other.models[0].chains[0].routes[0].channel = "b".into();
+    let good = node.applier.probe(&probe(&other));
+    assert_eq!((good.probe_id, good.violations.len(), good.warnings.len()), (3, 0, 1), "{good:?}");
+    let bad = node.applier.probe(&probe(&faulty(3)));
+    assert!(bad.violations.iter().any(|v| v.path == "channels[0].base_url"), "{bad:?}");
+    let torn = pb::ProbeRequest { catalog_zstd: Bytes::from_static(b"x"), ..probe(&snapshot(4)) };
+    assert_eq!(node.applier.probe(&torn).violations.len(), 1);
+
+    assert_eq!((node.applier.applied(), node.revision()), (applied, Some(1)));
+    assert_eq!(node.gateway.metrics.render(), metrics);
+    assert_eq!(node.applier.refused(), [], "a refused probe is no refused update");
+    // It is taken like any other when it is sent.
+    assert_eq!(node.applier.take(&update(1, Some(&other), None)).ack.result(), pb::AckResult::Applied);
+}
+
+#[test]
+fn what_was_put_aside_is_taken_again_after_a_retry() {
+    let node = Node::new();
+    node.applier.take(&update(1, Some(&snapshot(1)), None));
+    let mut node = node.restarted();
+    node.applier.take(&update(1, Some(&snapshot(2)), None));
+    for _ in 0..common::limits::QUARANTINE_CRASHES {
+        // As after a crash: without the marks of an intended end.
+        node = Node::on(node.dir);
+    }
+    assert_eq!(node.applier.quarantined().len(), 1);
+    assert_eq!(node.revision(), Some(1));
+    let refused = node.applier.take(&update(1, Some(&snapshot(2)), None)).ack;
+    assert_eq!(refused.result(), pb::AckResult::Rejected);
+    assert_eq!(node.applier.probe(&probe(&snapshot(2))).violations.len(), 1);
+    node.applier.forgive();
+    assert_eq!((node.applier.quarantined(), node.applier.refused()), (vec![], vec![]));
+    let taken = node.applier.take(&update(1, Some(&snapshot(2)), None)).ack;
+    assert_eq!((taken.result(), node.revision()), (pb::AckResult::Applied, Some(2)));
+}

@@ -197,3 +197,20 @@ fn fr_025_a_time_to_come_back_is_kept_and_spread_out() {
     assert_eq!(reconnect.after(&told, s(0), 0.0), s(5));
     assert!(reconnect.after(&told, s(0), 1.0) > s(5));
 }
+
+#[test]
+fn a_probe_and_orders_are_taken_whether_or_not_an_update_is() {
+    let t0 = Instant::now();
+    let mut session = following(t0);
+    let probe = pb::ProbeRequest { probe_id: 7, ..Default::default() };
+    for _ in 0..2 {
+        let taken = session.on(down(Down::Probe(probe.clone())), t0);
+        assert_eq!(taken, [Action::Probe(probe.clone())]);
+        let leave = pb::LeaveOrder { reason: "r".into() };
+        assert_eq!(session.on(down(Down::Leave(leave)), t0), [Action::Leave("r".into())]);
+        assert_eq!(session.on(down(Down::Retry(pb::RetryOrder {})), t0), [Action::Retry]);
+        session.on(down(Down::Update(update(1))), t0);
+    }
+    let early = Session::new(t0).on(down(Down::Retry(pb::RetryOrder {})), t0);
+    assert!(matches!(early[..], [Action::End(End::Protocol(_))]));
+}

@@ -94,6 +94,16 @@ impl Marks {
         self.content.quarantined.push(Aside { version: suspect.version, sha256, crashes: suspect.crashes });
     }
 
+    /// Forgets past crashes and what was put aside; the catalog that is fresh stays suspected. Returns whether there was
+    /// anything.
+    pub(crate) fn forgive(&mut self) -> bool {
+        let Content { crashes, quarantined, .. } = &mut self.content;
+        let had_any = !(crashes.is_empty() && quarantined.is_empty());
+        crashes.clear();
+        quarantined.clear();
+        had_any
+    }
+
     pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
         let aside = self.content.quarantined.iter();
         aside

@@ -71,6 +71,9 @@ pub struct ApplyArgs {
     /// Check it and show what it would change; nothing is kept
     #[arg(long)]
     pub dry_run: bool,
+    /// Ask this many nodes what they would make of it; exit code 2 when one would refuse it
+    #[arg(long, value_name = "N", requires = "dry_run", value_parser = value_parser!(u32).range(1..))]
+    pub probe: Option<u32>,
     /// Name of this change: applied again under it, it makes no second revision
     #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
     pub idempotency_key: String,
