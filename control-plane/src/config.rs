@@ -54,6 +54,10 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub admin_token: Option<String>,
+    /// File with the token that all nodes share [default: node.token in the data folder, made at the first start];
+    /// several control planes are given the same
+    #[arg(long, env = "SLUICE_NODE_TOKEN_FILE", value_name = "FILE")]
+    pub node_token_file: Option<PathBuf>,
     /// URL of an OIDC issuer whose tokens are taken beside our own: https, or http on loopback
     #[arg(long, env = "SLUICE_OIDC_ISSUER", value_name = "URL")]
     pub oidc_issuer: Option<String>,
@@ -128,6 +132,8 @@ pub struct Config {
     pub database_url: Option<Hidden>,
     /// The token of the first admin; `None`: that of the data folder.
     pub admin_token: Option<AdminToken>,
+    /// The file of the token that all nodes share; `None`: that of the data folder.
+    pub node_token_file: Option<PathBuf>,
     /// The issuer whose tokens are taken, if there is one.
     pub oidc: Option<Trust>,
     /// Whether everybody may see the status.
@@ -241,6 +247,7 @@ impl Config {
         );
         faults.finish(Config {
             admin_token,
+            node_token_file: settings.node_token_file.filter(given),
             oidc,
             public_status: settings.public_status.unwrap_or(false),
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
@@ -366,6 +373,15 @@ mod tests {
         let short = check(None, Some("guess")).unwrap_err().to_string();
         assert!(short.contains("SLUICE_ADMIN_TOKEN has less than 16 characters"), "{short}");
         assert!(!short.contains("guess"));
+    }
+
+    #[test]
+    fn the_token_of_all_nodes_may_be_given_as_a_file() {
+        assert_eq!(check(&[]).unwrap().node_token_file, None);
+        let unset = Settings { node_token_file: Some(PathBuf::new()), ..Settings::default() };
+        assert_eq!(Config::check(unset).unwrap().node_token_file, None, "set to nothing is not set");
+        let config = check(&["--node-token-file", "shared"]).unwrap();
+        assert_eq!(config.node_token_file, Some("shared".into()));
     }
 
     #[test]

@@ -114,7 +114,10 @@ pub async fn serve_with(
     let folder = Folder::open(&config.data_dir)?;
     folder.remove("listen.json")?;
     let admin_token = bootstrap(&config, &folder)?;
-    let node_token = Token::new(&folder.token("node.token")?);
+    let node_token = Token::new(&match &config.node_token_file {
+        None => folder.token("node.token")?,
+        Some(path) => folder::given_token(path)?,
+    });
     let ready = Ready::default();
     let oidc = config.oidc.clone().map(Oidc::new).transpose()?;
     let clock = Clock::system();

@@ -12,18 +12,25 @@ pub const SOCKET_DIR_ENV: &str = "SLUICE_TEST_POSTGRES";
 
 /// A cluster that listens on a socket in its folder, without TCP.
 pub struct Postgres {
-    bin: PathBuf,
-    socket_dir: PathBuf,
+    /// Where its programs lie.
+    pub bin: PathBuf,
+    /// Where its socket is and, if it is one's own, its data.
+    pub socket_dir: PathBuf,
     own: Option<TempDir>,
 }
 
 impl Postgres {
     /// The cluster of `tests/run`, or a new one that ends when this is dropped.
     pub fn lend() -> anyhow::Result<Self> {
-        let bin = bin_dir()?;
-        if let Some(dir) = std::env::var_os(SOCKET_DIR_ENV) {
-            return Ok(Postgres { bin, socket_dir: dir.into(), own: None });
+        match std::env::var_os(SOCKET_DIR_ENV) {
+            Some(dir) => Ok(Postgres { bin: bin_dir()?, socket_dir: dir.into(), own: None }),
+            None => Postgres::own(),
         }
+    }
+
+    /// A new cluster that ends when this is dropped.
+    pub fn own() -> anyhow::Result<Self> {
+        let bin = bin_dir()?;
         // Short, because the path of a socket is limited to about a hundred bytes.
         let dir = tempfile::Builder::new().prefix("slpg").tempdir_in("/tmp")?;
         if is_root() {
@@ -36,17 +43,19 @@ impl Postgres {
             &["-A", "trust", "-U", "postgres", "--no-sync", "--locale=C", "-E", "UTF8", "-D"],
             &data,
         )?;
+        postgres.begin()?;
+        Ok(postgres)
+    }
+
+    /// Starts the server of one's own cluster and waits until it answers.
+    pub fn begin(&self) -> anyhow::Result<()> {
         let options = format!(
             "-c listen_addresses='' -c fsync=off -c max_connections=200 -k {}",
-            postgres.socket_dir.display()
+            self.socket_dir.display()
         );
-        let log = postgres.socket_dir.join("log");
-        postgres.run(
-            "pg_ctl",
-            &["-w", "-s", "-o", &options, "-l", &log.to_string_lossy(), "start", "-D"],
-            &data,
-        )?;
-        Ok(postgres)
+        let log = self.socket_dir.join("log");
+        let args = ["-w", "-s", "-o", &options, "-l", &log.to_string_lossy(), "start", "-D"];
+        self.run("pg_ctl", &args, &self.socket_dir.join("data"))
     }
 
     /// Makes an empty database and returns its URL.
@@ -56,8 +65,8 @@ impl Postgres {
         Ok(format!("postgres://postgres@localhost/{name}?host={dir}"))
     }
 
-    /// The server refuses to run as root, so root runs it as the system's `postgres`.
-    fn run(&self, program: &str, args: &[&str], data: &Path) -> anyhow::Result<()> {
+    /// Runs one of its programs. The server refuses to run as root, so root runs it as the system's `postgres`.
+    pub fn run(&self, program: &str, args: &[&str], data: &Path) -> anyhow::Result<()> {
         let path = self.bin.join(program);
         let mut command = if is_root() {
             let mut command = Command::new("runuser");

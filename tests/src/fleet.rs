@@ -1,5 +1,5 @@
-//! A fleet of real processes on loopback: one control plane and n nodes, an operator's hands on it
-//! (gRPC and `sluice`), and conditions to wait for. Logs are shown unless a test says that it is done.
+//! A fleet of real processes on loopback: one control plane, or several over one PostgreSQL, and n nodes, and conditions
+//! to wait for. Logs are shown unless a test says that it is done. What an operator does is `operator`'s matter.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,15 +8,13 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use common::pb::admin;
 use tempfile::TempDir;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint};
 
 use crate::caller::Caller;
 use crate::catalog::{CREDENTIAL, Document, OWN_CREDENTIALS, credential};
 use crate::eventually::eventually;
-use crate::process::{Process, Program, binary_path, free_port, get};
+use crate::operator::Operator;
+pub use crate::operator::{Admin, Said, WithToken, admin_at, apply_by, with_token};
+use crate::process::{Process, Program, free_port, get};
 
 /// Enough for a change to reach every node, also one that was refused so often that it waits 30 s
 /// before it connects again.
@@ -29,64 +27,34 @@ pub const REPORTED: Duration = Duration::from_secs(30);
 pub struct Plan {
     /// How many nodes to start.
     pub nodes: usize,
-    /// `--database-url` of the control plane; SQLite in its folder without.
+    /// How many control planes to start over the one database; 0 is one, like 1.
+    pub control_planes: usize,
+    /// `--database-url` of the control planes; SQLite in its folder without.
     pub database_url: Option<String>,
+    /// Further flags of every control plane.
+    pub control_plane_args: Vec<String>,
+    /// The control planes whose addresses each node is given, by index; all of them for a node that is not here.
+    pub homes: Vec<Vec<usize>>,
     /// Further flags of every node.
     pub node_args: Vec<String>,
     /// Do not make a key.
     pub without_key: bool,
 }
 
-/// A control plane and its nodes.
+/// One or more control planes and their nodes.
 pub struct Fleet {
-    /// The control plane.
+    /// The control plane; of several the first.
     pub control_plane: Process,
+    /// The control planes beside it.
+    pub others: Vec<Process>,
     /// The nodes, `node-1` first.
     pub nodes: Vec<Process>,
     /// The client key; empty when none was made.
     pub key: String,
     plan: Plan,
-    fleet_url: String,
+    fleet_urls: Vec<String>,
     dir: TempDir,
     is_done: bool,
-}
-
-/// Puts a token on each call.
-#[derive(Clone)]
-pub struct WithToken(MetadataValue<Ascii>);
-
-impl Interceptor for WithToken {
-    fn call(&mut self, mut request: tonic::Request<()>) -> Result<tonic::Request<()>, tonic::Status> {
-        request.metadata_mut().insert("authorization", self.0.clone());
-        Ok(request)
-    }
-}
-
-/// A connection to the admin listener with the admin token.
-pub type Admin = InterceptedService<Channel, WithToken>;
-
-/// What `sluice` said.
-#[derive(Debug)]
-pub struct Said {
-    /// Its exit code.
-    pub code: i32,
-    /// Standard output.
-    pub out: String,
-    /// Standard error.
-    pub err: String,
-}
-
-impl Said {
-    /// Standard output as JSON.
-    pub fn json(&self) -> anyhow::Result<serde_json::Value> {
-        serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
-    }
-
-    /// Itself, if the exit code is this one.
-    pub fn with_code(self, code: i32) -> anyhow::Result<Self> {
-        ensure!(self.code == code, "sluice ended with {}, not {code}: {self:?}", self.code);
-        Ok(self)
-    }
 }
 
 impl Fleet {
@@ -99,29 +67,22 @@ impl Fleet {
     pub async fn start_as(plan: Plan) -> anyhow::Result<Self> {
         init();
         let dir = tempfile::Builder::new().prefix("sluice-fleet-").tempdir()?;
-        let fleet_address = format!("127.0.0.1:{}", free_port()?);
-        let mut args = flags(&[
-            ("--admin-listen", &format!("127.0.0.1:{}", free_port()?)),
-            ("--fleet-listen", &fleet_address),
-            ("--http-listen", "127.0.0.1:0"),
-        ]);
-        if let Some(url) = &plan.database_url {
-            args.extend(flags(&[("--database-url", url)]));
+        let several = plan.control_planes > 1;
+        let mut fleet_urls = Vec::new();
+        let mut started = Vec::new();
+        for number in 1..=plan.control_planes.max(1) {
+            let (program, url) = control_plane_program(&plan, dir.path(), several.then_some(number))?;
+            fleet_urls.push(url);
+            started.push(Process::start(program).await?);
         }
-        let control_plane = Process::start(Program {
-            binary: "control-plane",
-            label: "control-plane".to_owned(),
-            data_dir: dir.path().join("control-plane"),
-            args,
-            env: vec![],
-            ready_at: Some("http"),
-        })
-        .await?;
+        let others = started.split_off(1);
+        let control_plane = started.pop().context("no control plane")?;
         let mut fleet = Fleet {
             control_plane,
+            others,
             nodes: vec![],
             key: String::new(),
-            fleet_url: format!("http://{fleet_address}"),
+            fleet_urls,
             plan,
             dir,
             is_done: false,
@@ -143,6 +104,16 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Starts one more control plane over the same database and returns its index. Nodes that run do not know of it
+    /// unless they were given its address before.
+    pub async fn add_control_plane(&mut self) -> anyhow::Result<usize> {
+        let number = self.others.len() + 2;
+        let (program, url) = control_plane_program(&self.plan, self.dir.path(), Some(number))?;
+        self.fleet_urls.push(url);
+        self.others.push(Process::start(program).await?);
+        Ok(self.others.len())
+    }
+
     /// Starts one more node and returns its index.
     pub async fn add_node(&mut self) -> anyhow::Result<usize> {
         let program = self.node_program()?;
@@ -153,10 +124,13 @@ impl Fleet {
     /// How the next node would be started.
     pub fn node_program(&self) -> anyhow::Result<Program> {
         let id = format!("node-{}", self.nodes.len() + 1);
-        let token = self.control_plane.data_dir().join("node.token");
+        let token = self.token_path("node.token");
+        let homes = self.plan.homes.get(self.nodes.len());
+        let is_home = |at: &usize| homes.is_none_or(|homes| homes.contains(at));
+        let urls = (0..).zip(&self.fleet_urls).filter(|(at, _)| is_home(at)).map(|(_, url)| url.as_str());
         let mut args = flags(&[
             ("--node-id", &id),
-            ("--control-plane", &self.fleet_url),
+            ("--control-plane", &urls.collect::<Vec<_>>().join(",")),
             ("--node-token-file", &token.to_string_lossy()),
             ("--listen", &format!("127.0.0.1:{}", free_port()?)),
             ("--ops-listen", "127.0.0.1:0"),
@@ -181,9 +155,35 @@ impl Fleet {
         self.dir.path()
     }
 
-    /// The URL that nodes dial.
+    /// The URL by which nodes call the first control plane.
     pub fn fleet_url(&self) -> &str {
-        &self.fleet_url
+        self.fleet_urls.first().map_or("", String::as_str)
+    }
+
+    /// A control plane, the first one first.
+    pub fn plane(&self, at: usize) -> anyhow::Result<&Process> {
+        let found = std::iter::once(&self.control_plane).chain(&self.others).nth(at);
+        found.with_context(|| format!("no control plane {at}"))
+    }
+
+    /// The same, to be stopped and started.
+    pub fn plane_mut(&mut self, at: usize) -> anyhow::Result<&mut Process> {
+        let found = std::iter::once(&mut self.control_plane).chain(&mut self.others).nth(at);
+        found.with_context(|| format!("no control plane {at}"))
+    }
+
+    /// An operator of this control plane.
+    pub fn at(&self, at: usize) -> anyhow::Result<Operator<'_>> {
+        Ok(Operator::of(self.plane(at)?, self.token_path("admin.token")))
+    }
+
+    /// Operators of all control planes.
+    pub fn operators(&self) -> anyhow::Result<Vec<Operator<'_>>> {
+        (0..=self.others.len()).map(|at| self.at(at)).collect()
+    }
+
+    fn first(&self) -> Operator<'_> {
+        Operator::of(&self.control_plane, self.token_path("admin.token"))
     }
 
     /// A caller of this node with the fleet's key.
@@ -204,22 +204,25 @@ impl Fleet {
 
     /// What a path of the control plane's http listener answers.
     pub async fn http(&self, path: &str) -> anyhow::Result<(u16, String)> {
-        get(self.control_plane.address("http")?, path).await
+        self.first().http(path).await
     }
 
-    fn token_path(&self) -> PathBuf {
-        self.control_plane.data_dir().join("admin.token")
+    /// The file of a token: the control plane's own, or the one that several are given.
+    fn token_path(&self, name: &str) -> PathBuf {
+        if self.plan.control_planes > 1 {
+            return self.dir.path().join(name);
+        }
+        self.control_plane.data_dir().join(name)
     }
 
     /// A connection to the admin listener.
     pub fn admin(&self) -> anyhow::Result<Admin> {
-        let token = std::fs::read_to_string(self.token_path()).context("admin.token")?;
-        self.admin_with(token.trim())
+        self.first().admin()
     }
 
     /// A connection to the admin listener with another token.
     pub fn admin_with(&self, token: &str) -> anyhow::Result<Admin> {
-        admin_at(self.control_plane.address("admin")?, token)
+        self.first().admin_with(token)
     }
 
     /// Applies a catalog to all nodes at once, whatever its rollout says, and returns its revision.
@@ -234,20 +237,17 @@ impl Fleet {
 
     /// Makes a client key.
     pub async fn create_key(&self, name: &str) -> anyhow::Result<String> {
-        let mut client = admin::key_service_client::KeyServiceClient::new(self.admin()?);
-        Ok(client.create_key(admin::CreateKeyRequest { name: name.to_owned() }).await?.into_inner().secret)
+        self.first().create_key(name).await
     }
 
     /// The nodes as the control plane shows them.
     pub async fn list_nodes(&self) -> anyhow::Result<Vec<admin::Node>> {
-        let mut client = admin::node_service_client::NodeServiceClient::new(self.admin()?);
-        Ok(client.list_nodes(admin::ListNodesRequest::default()).await?.into_inner().nodes)
+        self.first().list_nodes().await
     }
 
     /// One node as the control plane shows it.
     pub async fn node(&self, id: &str) -> anyhow::Result<admin::Node> {
-        let nodes = self.list_nodes().await?;
-        nodes.into_iter().find(|node| node.id == id).with_context(|| format!("{id} is not listed"))
+        self.first().node(id).await
     }
 
     /// Waits until every node that runs shows this revision, in sync, and takes the fleet's key.
@@ -255,6 +255,11 @@ impl Fleet {
         for node in &self.nodes {
             self.node_in_sync(node.label(), revision).await?;
         }
+        self.take_the_key().await
+    }
+
+    /// Waits until every node that runs takes the fleet's key.
+    pub async fn take_the_key(&self) -> anyhow::Result<()> {
         if self.key.is_empty() {
             return Ok(());
         }
@@ -272,45 +277,22 @@ impl Fleet {
 
     /// Waits until this node shows this revision, in sync.
     pub async fn node_in_sync(&self, id: &str, revision: u64) -> anyhow::Result<()> {
-        eventually(&format!("{id} runs revision {revision}"), SOON, || async {
-            let node = self.node(id).await?;
-            let is_there = node.applied_revision == revision && node.state() == admin::NodeState::InSync;
-            ensure!(is_there && node.connected, "shown: {node:?}");
-            Ok(())
-        })
-        .await
+        self.first().node_in_sync(id, revision).await
     }
 
     /// The success really observed, over the last hour.
     pub async fn status(&self) -> anyhow::Result<admin::Status> {
-        let mut client = admin::status_service_client::StatusServiceClient::new(self.admin()?);
-        let request = admin::GetStatusRequest { window_seconds: 3600, model: String::new() };
-        client.get_status(request).await?.into_inner().status.context("no status in the answer")
+        self.first().status().await
     }
 
     /// Runs `sluice` against this control plane.
     pub async fn sluice(&self, args: &[&str]) -> anyhow::Result<Said> {
-        let output = tokio::process::Command::new(binary_path("sluice")?)
-            .arg("--server")
-            .arg(format!("http://{}", self.control_plane.address("admin")?))
-            .arg("--token-file")
-            .arg(self.token_path())
-            .args(args)
-            .env("NO_COLOR", "1")
-            .stdin(std::process::Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        self.first().sluice(args).await
     }
 
-    /// Every process of the fleet, the control plane first.
+    /// Every process of the fleet, the control planes first.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
-        std::iter::once(&self.control_plane).chain(&self.nodes)
+        std::iter::once(&self.control_plane).chain(&self.others).chain(&self.nodes)
     }
 
     /// Ends a test that went well: no task panicked, no log holds the upstream's or the caller's
@@ -350,32 +332,37 @@ impl Drop for Fleet {
     }
 }
 
-/// A connection to an admin listener; it is opened by the first call.
-pub fn admin_at(address: SocketAddr, token: &str) -> anyhow::Result<Admin> {
-    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
-        .connect_timeout(Duration::from_secs(5))
-        .timeout(Duration::from_secs(20));
-    Ok(InterceptedService::new(endpoint.connect_lazy(), with_token(token)?))
-}
-
-/// Puts this token on each call.
-pub fn with_token(token: &str) -> anyhow::Result<WithToken> {
-    Ok(WithToken(format!("Bearer {token}").parse()?))
-}
-
-/// Applies a document over a connection of its own, so that the fleet can be handled meanwhile.
-pub async fn apply_by(admin: Admin, document: String, expected_revision: Option<u64>) -> anyhow::Result<u64> {
-    let mut client = admin::catalog_service_client::CatalogServiceClient::new(admin);
-    let request = admin::ApplyCatalogRequest {
-        document: document.into_bytes(),
-        expected_revision,
-        message: "tests".to_owned(),
-        strategy: admin::RolloutStrategy::Immediate.into(),
-        reason: "tests".to_owned(),
-        ..Default::default()
-    };
-    let response = client.apply_catalog(request).await?.into_inner();
-    Ok(response.revision.context("no revision in the answer")?.number)
+/// How a control plane is started, and by which URL nodes call it. One of several has a number, and the tokens that all
+/// are given.
+fn control_plane_program(
+    plan: &Plan,
+    dir: &Path,
+    number: Option<usize>,
+) -> anyhow::Result<(Program, String)> {
+    let fleet_address = format!("127.0.0.1:{}", free_port()?);
+    let mut args = flags(&[
+        ("--admin-listen", &format!("127.0.0.1:{}", free_port()?)),
+        ("--fleet-listen", &fleet_address),
+        ("--http-listen", "127.0.0.1:0"),
+    ]);
+    if let Some(url) = &plan.database_url {
+        args.extend(flags(&[("--database-url", url)]));
+    }
+    if number.is_some() {
+        for name in ["admin.token", "node.token"] {
+            let path = dir.join(name);
+            if !path.exists() {
+                std::fs::write(&path, format!("{}-{}\n", name.replace('.', "-"), fastrand::u128(..)))?;
+            }
+            args.extend(flags(&[(&format!("--{}-file", name.replace('.', "-")), &path.to_string_lossy())]));
+        }
+    }
+    args.extend(plan.control_plane_args.iter().cloned());
+    let label = number.map_or("control-plane".to_owned(), |number| format!("control-plane-{number}"));
+    let data_dir = dir.join(&label);
+    let program =
+        Program { binary: "control-plane", label, data_dir, args, env: vec![], ready_at: Some("http") };
+    Ok((program, format!("http://{fleet_address}")))
 }
 
 /// Installs the TLS provider that HTTP clients want, once.

@@ -1,7 +1,8 @@
 //! The fleet from outside. `fleet` starts real processes (`process`) against simulated providers
 //! (`provider`), `caller` calls a node and counts what it got, `balancer` spreads callers over nodes, `eventually`
-//! waits for what must become true, `database` lends a PostgreSQL of one's own, `flood` measures what long streams
-//! cost, `meter` reads and shows what benchmarks measure. `demo` is a fleet to look at.
+//! waits for what must become true, `operator` operates one control plane, `database` lends a PostgreSQL of one's own,
+//! which `outage` takes away, `flood` measures what long streams cost, `meter` reads and shows what benchmarks measure.
+//! `demo` is a fleet to look at.
 
 pub mod balancer;
 pub mod caller;
@@ -12,6 +13,8 @@ pub mod eventually;
 pub mod fleet;
 pub mod flood;
 pub mod meter;
+pub mod operator;
+pub mod outage;
 pub mod process;
 pub mod provider;
 pub mod system;

@@ -248,6 +248,7 @@ fn any_port() -> SocketAddr {
 async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, control_plane::Addresses)> {
     let config = control_plane::Config {
         admin_token: None,
+        node_token_file: None,
         public_status: false,
         oidc: None,
         data_dir: dir.join("control-plane"),
