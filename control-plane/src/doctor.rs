@@ -59,8 +59,22 @@ pub struct Listening {
     pub name: &'static str,
     /// Where it stands.
     pub address: SocketAddr,
-    /// Whether it speaks TLS.
-    pub has_tls: bool,
+    /// Whose certificate it shows.
+    pub shows: Certificate,
+}
+
+/// Where a listener's certificate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certificate {
+    /// There is none: it speaks in clear.
+    None,
+    /// From files, which the operator replaces.
+    Given,
+    /// From the fleet's own authority, which renews it at half of its life.
+    Own {
+        /// How long each holds.
+        life: Duration,
+    },
 }
 
 /// Looks at everything. A database that is away is a finding, not an error.
@@ -87,7 +101,7 @@ pub async fn examine(plane: &Plane, caller_ms: Option<u64>) -> Result<Vec<Check>
     for listener in &plane.listeners {
         found.push(checks::listener(listener));
         if let Some(expires_at_ms) = plane.metrics.certificate_expires_at_ms(listener.name) {
-            found.push(checks::certificate(listener.name, expires_at_ms, now_ms));
+            found.push(checks::certificate(listener, expires_at_ms, now_ms));
         }
     }
     Ok(found)

@@ -22,7 +22,7 @@ use tonic_health::server::HealthReporter;
 use crate::access::known::Known;
 use crate::access::oidc::Oidc;
 use crate::config::{AdminToken, Config};
-use crate::doctor::Listening;
+use crate::doctor::{self, Listening};
 use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
 use crate::grpc::auth::Token;
@@ -131,7 +131,7 @@ pub async fn serve_with(
 
     let doors = listeners.doors.clone();
     let listening = Tasks::new();
-    let standing = listeners.standing();
+    let standing = listeners.standing(certificates.shown(config.node_certificate_life));
     listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
@@ -210,15 +210,10 @@ impl Listeners {
         Ok(Listeners { listeners, doors, addresses })
     }
 
-    fn standing(&self) -> Vec<Listening> {
+    fn standing(&self, shows: doctor::Certificate) -> Vec<Listening> {
         let Addresses { admin, fleet, http } = self.addresses;
-        let named = [("admin", admin), ("fleet", fleet), ("http", http)].into_iter().zip(&self.listeners);
-        let standing = |((name, address), listener): ((&'static str, SocketAddr), &Listener)| Listening {
-            name,
-            address,
-            has_tls: listener.tls.is_some(),
-        };
-        named.map(standing).collect()
+        let named = [("admin", admin), ("fleet", fleet), ("http", http)].into_iter();
+        named.map(|(name, address)| Listening { name, address, shows }).collect()
     }
 
     fn start(self, tasks: &Tasks) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Check, Listening};
+use super::{Certificate, Check, Listening};
 use crate::nodes::{NodeView, State};
 use crate::store::rows::{Database, Lease};
 use crate::store::{SCHEMA, StoreError};
@@ -18,6 +18,8 @@ const ANSWER_SLOW: Duration = Duration::from_millis(100);
 const PERIODS_MAX: u32 = 5;
 /// Enough to order another certificate.
 const CERTIFICATE_SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+/// One that renews itself at half of its life is late when only this part is left.
+const OWN_CERTIFICATE_LATE: u32 = 4;
 /// So many names are told.
 const NAMES_MAX: usize = 5;
 
@@ -157,8 +159,8 @@ fn is_supported(node: Option<(u64, u64)>, ours: Option<(u64, u64)>) -> bool {
 }
 
 pub(super) fn listener(listener: &Listening) -> Check {
-    let Listening { name, address, has_tls } = listener;
-    match (has_tls, address.ip().to_canonical().is_loopback()) {
+    let Listening { name, address, shows } = listener;
+    match (*shows != Certificate::None, address.ip().to_canonical().is_loopback()) {
         (true, _) => Check::ok("listener", format!("{name}: TLS at {address}")),
         (false, true) => {
             Check::ok("listener", format!("{name}: in clear at {address}, for this machine alone"))
@@ -171,15 +173,32 @@ pub(super) fn listener(listener: &Listening) -> Check {
     }
 }
 
-pub(super) fn certificate(name: &'static str, expires_at_ms: u64, now_ms: u64) -> Check {
+pub(super) fn certificate(listener: &Listening, expires_at_ms: u64, now_ms: u64) -> Check {
+    let Listening { name, shows, .. } = listener;
     let left = Duration::from_millis(expires_at_ms.saturating_sub(now_ms));
-    let days = left.as_secs() / (24 * 3600);
-    let advice = "put another one in its files: it is taken without a restart";
+    let (soon, renewal, advice) = match shows {
+        Certificate::Own { life } => (
+            *life / OWN_CERTIFICATE_LATE,
+            ", and renews itself",
+            "it should have renewed itself: the log says why not",
+        ),
+        _ => (CERTIFICATE_SOON, "", "put another one in its files: it is taken without a restart"),
+    };
+    let holds = rough(left);
     match left {
         Duration::ZERO => Check::fault("certificate", format!("{name}: it has expired"), advice),
-        left if left < CERTIFICATE_SOON => {
-            Check::warning("certificate", format!("{name}: it expires in {days} days"), advice)
+        left if left < soon => {
+            Check::warning("certificate", format!("{name}: it expires in {holds}"), advice)
         }
-        _ => Check::ok("certificate", format!("{name}: it holds for {days} days")),
+        _ => Check::ok("certificate", format!("{name}: it holds for {holds}{renewal}")),
+    }
+}
+
+/// In whole days, or hours, or minutes: the largest of which there are two.
+fn rough(time: Duration) -> String {
+    match time.as_secs() / 60 {
+        minutes if minutes < 2 * 60 => format!("{minutes} minutes"),
+        minutes if minutes < 2 * 24 * 60 => format!("{} hours", minutes / 60),
+        minutes => format!("{} days", minutes / 24 / 60),
     }
 }

@@ -71,22 +71,27 @@ fn a_fleet_without_a_leader_and_a_job_that_stands_still_are_told() {
 #[test]
 fn certificates_are_named_long_before_they_end_and_listeners_in_clear_off_this_machine() {
     let days = |days: u64| days * 24 * 3600 * 1000;
-    for (expires, verdict) in [
-        (days(100), Verdict::Ok),
-        (days(23), Verdict::Warning),
-        (days(10), Verdict::Fault),
-        (1, Verdict::Fault),
+    let own = Certificate::Own { life: HOUR * 24 * 8 };
+    let at = |address: &str, shows| Listening { name: "fleet", address: address.parse().unwrap(), shows };
+    for (shows, expires, verdict, said) in [
+        (Certificate::Given, days(100), Verdict::Ok, "it holds for 90 days"),
+        (Certificate::Given, days(23), Verdict::Warning, "it expires in 13 days"),
+        (Certificate::Given, days(10), Verdict::Fault, "it has expired"),
+        (Certificate::Given, 1, Verdict::Fault, "it has expired"),
+        (own, days(12), Verdict::Ok, "it holds for 2 days, and renews itself"),
+        (own, days(12) - 1, Verdict::Warning, "it expires in 47 hours"),
+        (own, days(10) + 3_660_000, Verdict::Warning, "it expires in 61 minutes"),
     ] {
-        assert_eq!(certificate("fleet", expires, days(10)).verdict, verdict, "{expires}");
+        let check = certificate(&at("192.0.2.1:1", shows), expires, days(10));
+        assert_eq!((check.verdict, check.message), (verdict, format!("fleet: {said}")));
     }
-    for (address, has_tls, verdict) in [
-        ("127.0.0.1:1", false, Verdict::Ok),
-        ("[::ffff:127.0.0.1]:1", false, Verdict::Ok),
-        ("192.0.2.1:1", true, Verdict::Ok),
-        ("192.0.2.1:1", false, Verdict::Warning),
+    for (address, shows, verdict) in [
+        ("127.0.0.1:1", Certificate::None, Verdict::Ok),
+        ("[::ffff:127.0.0.1]:1", Certificate::None, Verdict::Ok),
+        ("192.0.2.1:1", Certificate::Given, Verdict::Ok),
+        ("192.0.2.1:1", Certificate::None, Verdict::Warning),
     ] {
-        let listening = Listening { name: "fleet", address: address.parse().unwrap(), has_tls };
-        assert_eq!(listener(&listening).verdict, verdict, "{address}");
+        assert_eq!(listener(&at(address, shows)).verdict, verdict, "{address}");
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::ServeError;
 use crate::config::Config;
+use crate::doctor;
 use crate::folder::Folder;
 use crate::identity::authority::Authorities;
 use crate::plane::Plane;
@@ -78,6 +79,15 @@ impl Certificates {
             trust(fleet, authority)?;
         }
         Ok(certificates)
+    }
+
+    /// What the listeners show: all three the same.
+    pub fn shown(&self, life: Duration) -> doctor::Certificate {
+        match (&self.fleet, &self.watch) {
+            (None, _) => doctor::Certificate::None,
+            (Some(_), Some(_)) => doctor::Certificate::Given,
+            (Some(_), None) => doctor::Certificate::Own { life },
+        }
     }
 
     /// Keeps them up to date as `tasks`.

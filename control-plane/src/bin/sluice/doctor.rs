@@ -1,5 +1,7 @@
 //! `sluice doctor`: what is wrong and what to do about it.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use common::clock::Clock;
@@ -48,8 +50,12 @@ fn text(checks: &[pb::Check]) -> String {
         vec![cell(verdict).fg(color), cell(&check.name), cell(&check.message)]
     });
     let mut text = table(&["VERDICT", "CHECK", "FOUND"], rows);
+    // One fault may be found in several places: what to do about it is said once.
+    let mut advised = BTreeSet::new();
     for check in checks.iter().filter(|check| !check.advice.is_empty()) {
-        text += &format!("{}: {}\n", clean(&check.name), clean(&check.advice));
+        if advised.insert((&check.name, &check.advice)) {
+            text += &format!("{}: {}\n", clean(&check.name), clean(&check.advice));
+        }
     }
     text
 }
