@@ -1,5 +1,6 @@
 //! The words that both sides of Sluice share. In reading order: what a dialect, a failure class and
-//! an error code are; the operator's catalog and its compiled snapshot; the windows that come home;
+//! an error code are; the operator's catalog and its compiled snapshot; how a chain is walked;
+//! the windows that come home;
 //! then the small parts that every service needs.
 //!
 //! Nothing here opens a socket, reads a database or decides by a clock of its own.
@@ -18,6 +19,7 @@ pub mod policy;
 pub mod profile;
 pub mod snapshot;
 
+pub mod walk;
 pub mod window;
 
 pub mod backoff;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::class::FailureClass;
 use common::limits::ERROR_MESSAGE_BYTES_MAX;
+use common::walk::{Failure, Reason};
 
 /// The ending of an attempt that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,38 +45,6 @@ impl fmt::Debug for Said {
     }
 }
 
-/// What the class of a fault alone does not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// Nothing more.
-    Plain,
-    /// The request has more tokens than the model takes.
-    ContextLength,
-    /// The upstream refuses what the request says.
-    ContentPolicy,
-    /// The upstream calls the request too large, in the dialect's shape and with another status than 413.
-    TooLarge,
-    /// This one request exceeds a rate limit by itself: nobody else has to wait for it, so no cooldown.
-    SingleRequest,
-    /// A 4xx that is not said in the dialect's error shape, a 413 (ours is the limit that counts), or something
-    /// that this upstream alone cannot do: the class is `bad_request`, but the walk goes on.
-    Unshaped,
-}
-
-impl Reason {
-    /// The name in records and logs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::Plain => "plain",
-            Reason::ContextLength => "context_length",
-            Reason::ContentPolicy => "content_policy",
-            Reason::TooLarge => "too_large",
-            Reason::SingleRequest => "single_request",
-            Reason::Unshaped => "unshaped",
-        }
-    }
-}
-
 impl Fault {
     /// A fault of which nothing but its class is known.
     pub fn of(class: FailureClass) -> Self {
@@ -88,6 +57,12 @@ impl Fault {
             detail: None,
             said: None,
         }
+    }
+
+    /// What the walk is told of it.
+    pub fn failure(&self) -> Failure {
+        let Fault { class, reason, status, is_untaken, .. } = *self;
+        Failure { class, reason, status, is_untaken }
     }
 
     /// The same with the upstream's status.

@@ -15,12 +15,13 @@ use serde_json::Value;
 use uuid::Builder;
 
 use common::code::Code;
+use common::walk::Retry;
 
 use crate::dialect::{ErrorBody, Rules};
 use crate::relay::{BrokenOff, Relay};
 use crate::table::Route;
 use crate::upstream::headers::downward;
-use crate::walk::{Refusal, Retry};
+use crate::walk::Refusal;
 
 /// Longest request id of a caller that is kept.
 const CLIENT_REQUEST_ID_MAX: usize = 128;

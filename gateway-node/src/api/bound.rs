@@ -7,13 +7,14 @@ use std::time::Duration;
 use common::code::Code;
 use common::dialect::Dialect;
 use common::id::{ChannelId, KeyId, Model};
+use common::walk::Retry;
 
 use super::Gateway;
 use crate::bindings::{Name, Told};
 use crate::dialect::operation::Operation;
 use crate::fault::Detail;
 use crate::table::{Lookup, Route, Table};
-use crate::walk::{Refusal, Retry};
+use crate::walk::Refusal;
 
 /// A caller whom the control plane could not tell where to go comes back after this.
 const UNCLEAR_AGAIN: Duration = Duration::from_secs(1);

@@ -12,6 +12,8 @@ use tracing::debug;
 
 use common::code::Code;
 use common::id::KeyId;
+use common::walk::out::none_left;
+use common::walk::{Hop, Walk};
 use common::window::RequestOutcome;
 
 use super::answer::{self, AnswerBody, Head, refused};
@@ -30,7 +32,7 @@ use crate::relay::{Parts, Relay};
 use crate::table::{Route, Table};
 use crate::upstream::classify;
 use crate::walk::attempt::{Answer, Outgoing, attempt};
-use crate::walk::{Hop, Refusal, Walk, eligible};
+use crate::walk::{Refusal, eligible};
 
 /// Serves a request for an operation.
 pub async fn ask(
@@ -185,7 +187,7 @@ async fn walk(walking: &Walking<'_>, mut head: Head, mut open: Open) -> Response
     });
     let mut walk = Walk::new(hops.collect(), *started).submitting(operation.is_submission());
     let ability = operation.ability;
-    let mut outs = Vec::new();
+    let (mut outs, mut faults) = (Vec::new(), Vec::new());
     while let Some(index) = walk.next_hop() {
         let route = &routes[index];
         let now = Instant::now();
@@ -206,16 +208,17 @@ async fn walk(walking: &Walking<'_>, mut head: Head, mut open: Open) -> Response
                 debug!(request.id = %head.request_id, channel.id = %route.channel.id, class = %fault.class,
                     reason = fault.reason.as_str(), "hop failed");
                 open.fail_attempt(&fault, now);
-                walk.on_fault(index, fault, now);
+                walk.on_failure(index, fault.failure(), now);
+                faults.push(fault);
             }
         }
     }
     let now = Instant::now();
     let refusal = if walk.failed() == 0 {
         // Not asked again: a route that came back this very moment would leave no reason at all.
-        eligible::none_left(&outs, now)
+        Refusal::from(none_left(&outs, now))
     } else {
-        walk.refusal(eligible::earliest_return(routes, ability, now))
+        Refusal::told(walk.ending(eligible::earliest_return(routes, ability, now)), &faults)
     };
     let is_callers_fault = refusal.code == Code::InvalidRequest;
     open.refuse(if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted });

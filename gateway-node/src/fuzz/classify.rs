@@ -3,11 +3,12 @@
 
 use common::class::FailureClass;
 use common::limits::ERROR_MESSAGE_BYTES_MAX;
+use common::walk::Reason;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::json;
 
 use super::{head, operation};
-use crate::fault::{Fault, Reason};
+use crate::fault::Fault;
 use crate::upstream::classify::classify;
 
 const STATUSES: [u16; 30] = [

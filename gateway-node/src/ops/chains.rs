@@ -1,6 +1,7 @@
 //! The chains as this node walks them now: per model and dialect the routes in order, and why a route
 //! is out. Pure.
 
+use common::walk::out::Out;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -9,7 +10,7 @@ use crate::channel::pause::Admission;
 use crate::dialect::operation::Ability;
 use crate::table::{Route, Table};
 use crate::upstream::credential::Showing;
-use crate::walk::eligible::{Out, why_out};
+use crate::walk::eligible::why_out;
 
 /// Every model of a table with its chains.
 pub(super) fn describe(table: Option<&Table>, now: Instant) -> Value {
@@ -32,18 +33,13 @@ pub(super) fn is_suspended(channel: &Channel, now: Instant) -> bool {
 
 fn route_now(route: &Route, now: Instant) -> Value {
     let open_for = route.channel.open_until(now).map(|until| seconds(until, now));
-    let (state, seconds_left) = match why_out(route, Ability::Answer, now) {
-        None => ("available", None),
-        Some(Out::BreakerOpen(until)) => ("breaker_open", Some(seconds(until, now))),
-        Some(Out::CoolingDown(until)) => ("cooling_down", Some(seconds(until, now))),
-        Some(Out::Suspended(until)) => ("suspended", until.map(|until| seconds(until, now))),
-        Some(Out::NoCredential) => ("no_credential", None),
-    };
+    let out = why_out(route, Ability::Answer, now);
+    let returns_in = out.and_then(Out::returns_at).map(|until| seconds(until, now));
     json!({
         "channel": route.channel.id.as_str(),
         "upstream_model": route.upstream_model,
-        "state": state,
-        "seconds_left": seconds_left,
+        "state": out.map_or("available", Out::as_str),
+        "seconds_left": returns_in,
         "breaker": {"open": open_for.is_some(), "seconds_left": open_for},
     })
 }

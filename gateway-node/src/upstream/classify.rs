@@ -6,13 +6,14 @@ mod overrides;
 mod words;
 
 use common::class::FailureClass as F;
+use common::walk::Reason;
 use http::{HeaderMap, StatusCode};
 
 use super::hint;
 use crate::dialect::Rules;
 use crate::dialect::json::{read, trimmed};
 use crate::dialect::parts::{Parts, Shape};
-use crate::fault::{Fault, Reason, Said};
+use crate::fault::{Fault, Said};
 pub use overrides::overridden;
 pub(crate) use words::unquoted;
 use words::{Word, word};

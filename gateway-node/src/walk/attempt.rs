@@ -18,13 +18,14 @@ use tracing::{debug, warn};
 use common::class::FailureClass;
 use common::clock::Clock;
 use common::limits::{ERROR_BODY_BYTES_MAX, ERROR_BODY_TIMEOUT, STALE_CONNECTION_MAX};
+use common::walk::Reason;
 
 use crate::budget::{Budget, Share};
 use crate::dialect::operation::Operation;
 use crate::dialect::scan::Scanned;
 use crate::dialect::splice::Edit;
 use crate::dialect::{ask_usage, splice};
-use crate::fault::{Detail, Fault, Reason};
+use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
 use crate::upstream::{BodyFault, RequestBody, SendFault, UpstreamBody, classify, encoding, headers};

@@ -7,38 +7,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use common::class::Effect;
-use common::code::Code;
+use common::walk::Reason;
+use common::walk::out::Out;
 
 use crate::channel::pause::{self, Admission};
 use crate::channel::{Channel, Pause, RouteState};
 use crate::dialect::operation::Ability;
-use crate::fault::{Fault, Reason};
+use crate::fault::Fault;
 use crate::table::Route;
 use crate::upstream::credential::Showing;
-use crate::walk::{Refusal, Retry, bounded};
-
-/// Why a route is out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Out {
-    /// The channel's breaker is open until then.
-    BreakerOpen(Instant),
-    /// The route cools down until then.
-    CoolingDown(Instant),
-    /// Credential, channel or route is suspended; `None` while another request finds out.
-    Suspended(Option<Instant>),
-    /// This node could not get the channel's credential.
-    NoCredential,
-}
-
-impl Out {
-    /// When it comes back, where that is known.
-    fn returns_at(self) -> Option<Instant> {
-        match self {
-            Out::BreakerOpen(at) | Out::CoolingDown(at) | Out::Suspended(Some(at)) => Some(at),
-            Out::Suspended(None) | Out::NoCredential => None,
-        }
-    }
-}
 
 /// Why a route is out now, if it is. Takes nothing.
 pub fn why_out(route: &Route, ability: Ability, now: Instant) -> Option<Out> {
@@ -75,18 +52,6 @@ pub fn earliest_return(routes: &[Route], ability: Ability, now: Instant) -> Opti
     let outs: Option<Vec<Out>> = routes.iter().map(|route| why_out(route, ability, now)).collect();
     let at = outs?.into_iter().filter_map(Out::returns_at).min()?;
     Some(at.saturating_duration_since(now))
-}
-
-/// The refusal when no route could be asked, each for its reason: 429 if all only cool down, else 503.
-pub fn none_left(outs: &[Out], now: Instant) -> Refusal {
-    // Without a credential only the operator can help; all else comes back by itself or is being tried now.
-    if outs.iter().all(|out| matches!(out, Out::NoCredential)) {
-        return Refusal::of(Code::NoAvailableChannel, Retry::Never);
-    }
-    let only_cool_down = outs.iter().all(|out| matches!(out, Out::CoolingDown(_)));
-    let code = if only_cool_down { Code::AllRateLimited } else { Code::NoAvailableChannel };
-    let earliest = outs.iter().filter_map(|out| out.returns_at()).min();
-    Refusal::of(code, Retry::After(bounded(earliest.map(|at| at.saturating_duration_since(now)))))
 }
 
 /// Leave to ask a route; owns the places of the trials that it took. Dropped, it says that nothing became known.
@@ -164,36 +129,6 @@ impl Drop for Pass {
             if is_trial {
                 pause.release();
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn the_refusal_says_why_the_routes_were_out_even_if_they_are_back_by_now() {
-        let now = Instant::now();
-        let s = Duration::from_secs;
-        let table = [
-            (vec![Out::CoolingDown(now)], 429, Retry::After(s(1))),
-            (vec![Out::BreakerOpen(now), Out::CoolingDown(now + s(9))], 503, Retry::After(s(1))),
-            (
-                vec![Out::BreakerOpen(now + s(50)), Out::Suspended(Some(now + s(20)))],
-                503,
-                Retry::After(s(20)),
-            ),
-            (vec![Out::CoolingDown(now + s(7)), Out::NoCredential], 503, Retry::After(s(7))),
-            (vec![Out::Suspended(Some(now + s(20))), Out::NoCredential], 503, Retry::After(s(20))),
-            (vec![Out::Suspended(None)], 503, Retry::After(s(1))),
-            (vec![Out::Suspended(Some(now + s(900)))], 503, Retry::After(s(60))),
-            (vec![Out::NoCredential], 503, Retry::Never),
-            (vec![], 503, Retry::Never),
-        ];
-        for (outs, status, retry) in table {
-            let refusal = none_left(&outs, now);
-            assert_eq!((refusal.status, refusal.retry), (status, retry), "{outs:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
+use common::walk::Reason;
 use std::borrow::Cow;
 
 use super::*;
-use crate::fault::Reason;
 
 fn event<'a>(name: &'a str, data: &'a str) -> Event<'a> {
     let name = (!name.is_empty()).then_some(name.as_bytes());

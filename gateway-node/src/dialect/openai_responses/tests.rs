@@ -1,7 +1,7 @@
+use common::walk::Reason;
 use std::borrow::Cow;
 
 use super::*;
-use crate::fault::Reason;
 
 fn event(data: &str) -> Event<'_> {
     Event { name: None, data: Cow::Borrowed(data.as_bytes()), end: 0, size: 0, is_opaque: false }

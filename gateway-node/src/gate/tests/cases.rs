@@ -1,7 +1,7 @@
 //! Faults reported against other gateways, as far as the gate and the tap are concerned.
 
 use super::*;
-use crate::fault::Reason;
+use common::walk::Reason;
 
 fn fault(seen: Seen) -> Fault {
     match seen {

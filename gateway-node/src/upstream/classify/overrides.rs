@@ -3,9 +3,10 @@
 
 use common::class::FailureClass as F;
 use common::profile::Override;
+use common::walk::Reason;
 
 use super::shown;
-use crate::fault::{Fault, Reason};
+use crate::fault::Fault;
 
 /// The fault as the first rule that matches it has it.
 pub fn overridden(fault: Fault, rules: &[Override]) -> Fault {

@@ -6,8 +6,7 @@
 
 use common::class::FailureClass as F;
 pub(crate) use common::profile::unquoted;
-
-use crate::fault::Reason;
+use common::walk::Reason;
 
 /// What a name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
