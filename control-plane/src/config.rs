@@ -46,6 +46,10 @@ pub struct Settings {
     /// postgres://… for several control planes [default: SQLite in the data folder]
     #[arg(long, env = "SLUICE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// The same database without a pooler between that hands out connections by transaction (pgbouncer): a second way to it,
+    /// by which changes of other control planes are heard of at once [default: --database-url]
+    #[arg(long, env = "SLUICE_DATABASE_LISTEN_URL", value_name = "URL", hide_env_values = true)]
+    pub database_listen_url: Option<String>,
     /// File with the token of the first admin [default: admin.token in the data folder, made at the first start];
     /// the token itself may stand in SLUICE_ADMIN_TOKEN
     #[arg(long, env = "SLUICE_ADMIN_TOKEN_FILE", value_name = "FILE")]
@@ -130,6 +134,8 @@ pub struct Config {
     pub http_listen: SocketAddr,
     /// A PostgreSQL; `None`: SQLite in the data folder.
     pub database_url: Option<Hidden>,
+    /// Where changes in it are heard of; `None`: there.
+    pub database_listen_url: Option<Hidden>,
     /// The token of the first admin; `None`: that of the data folder.
     pub admin_token: Option<AdminToken>,
     /// The file of the token that all nodes share; `None`: that of the data folder.
@@ -216,6 +222,12 @@ impl Config {
         if database_url.as_deref().is_some_and(|url| !is_postgres(url)) {
             faults.add::<()>("--database-url must begin with postgres://; leave it out for SQLite");
         }
+        let database_listen_url = settings.database_listen_url.filter(|url| !url.is_empty());
+        if database_listen_url.as_deref().is_some_and(|url| !is_postgres(url) || database_url.is_none()) {
+            faults.add::<()>(
+                "--database-listen-url must begin with postgres://, and needs --database-url for the same database",
+            );
+        }
         let given = |path: &PathBuf| !path.as_os_str().is_empty();
         let text = settings.admin_token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let admin_token = match (settings.admin_token_file.filter(given), text) {
@@ -255,6 +267,7 @@ impl Config {
             fleet_listen,
             http_listen,
             database_url: database_url.map(Hidden),
+            database_listen_url: database_listen_url.map(Hidden),
             tls,
             authority,
             server_names,
@@ -411,5 +424,18 @@ mod tests {
         let config = check(&["--database-url", "postgres://me:hunter2@db/sluice"]).unwrap();
         assert!(!format!("{config:?}").contains("hunter2"));
         assert_eq!(config.database_url.unwrap().expose(), "postgres://me:hunter2@db/sluice");
+    }
+
+    #[test]
+    fn changes_are_heard_of_in_the_database_that_they_are_made_in() {
+        let url = ["--database-url", "postgres://pooler/sluice"];
+        let listen = ["--database-listen-url", "postgres://db/sluice"];
+        assert_eq!(
+            check(&[url, listen].concat()).unwrap().database_listen_url.unwrap().expose(),
+            "postgres://db/sluice"
+        );
+        for args in [&listen[..], &[&url[..], &["--database-listen-url", "mysql://x"]].concat()] {
+            assert!(check(args).unwrap_err().to_string().contains("--database-listen-url"), "{args:?}");
+        }
     }
 }

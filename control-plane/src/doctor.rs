@@ -85,7 +85,10 @@ pub async fn examine(plane: &Plane, caller_ms: Option<u64>) -> Result<Vec<Check>
     let took = asked.elapsed();
     let mut found = Vec::new();
     match &database {
-        Ok(database) => found.extend(of_database(plane, database, now_ms, took)),
+        Ok(database) => {
+            found.extend(of_database(plane, database, now_ms, took));
+            found.extend(plane.metrics.are_changes_heard().map(checks::changes));
+        }
         Err(error) => found.push(checks::away(error)),
     }
     if let Some(caller_ms) = caller_ms {

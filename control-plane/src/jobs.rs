@@ -17,15 +17,17 @@ use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
     BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, REVISIONS_KEPT,
-    TOKENS_KEPT,
+    StoreError, TOKENS_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
 
 /// Changes of other control planes are seen this soon.
 const HEAD_EVERY: Duration = Duration::from_secs(2);
-/// A connection on which changes are announced is opened again after this.
+/// A connection on which changes are announced is opened again after this, …
 const HEAR_AGAIN: Duration = Duration::from_secs(5);
+/// … and one on which nothing was heard after this: somebody has to change how the database is reached.
+const HEAR_AGAIN_DEAF: Duration = Duration::from_secs(60);
 /// What other control planes change of the tokens is seen this soon.
 const ACCESS_EVERY: Duration = Duration::from_secs(2);
 /// What is known of nodes is written this often.
@@ -110,19 +112,38 @@ pub fn start(plane: &Arc<Plane>, tasks: &Tasks) {
 /// Looks as soon as another control plane has changed something. Only a speed-up: while nothing can be heard, the job
 /// that looks by the clock is enough.
 async fn hear(plane: &Plane) {
+    let mut is_told = false;
     loop {
-        match plane.store.listen().await {
+        let pause = match plane.store.listen().await {
             Ok(None) => return,
             Ok(Some(mut news)) => {
+                plane.metrics.set_changes_heard(true);
+                is_told = false;
                 while news.heard().await.is_ok() {
                     if let Err(error) = plane.head.refresh(&plane.store).await {
                         tracing::debug!(%error, "a change that was announced cannot be read yet");
                     }
                 }
+                HEAR_AGAIN
             }
-            Err(error) => tracing::debug!(%error, "changes of other control planes cannot be heard of"),
-        }
-        sleep(HEAR_AGAIN).await;
+            Err(StoreError::Deaf) => {
+                if !is_told {
+                    tracing::warn!(
+                        "changes of other control planes are seen within {} s, not at once: nothing is heard of what \
+                         is announced in the database; behind a pooler give --database-listen-url",
+                        HEAD_EVERY.as_secs()
+                    );
+                }
+                is_told = true;
+                HEAR_AGAIN_DEAF
+            }
+            Err(error) => {
+                tracing::debug!(%error, "changes of other control planes cannot be heard of");
+                HEAR_AGAIN
+            }
+        };
+        plane.metrics.set_changes_heard(false);
+        sleep(pause).await;
     }
 }
 

@@ -124,12 +124,17 @@ struct JobLabel {
     job: &'static str,
 }
 
+/// Of a gauge that may be missing.
+type NoLabels = [(&'static str, &'static str); 0];
+
 /// The metrics of one control plane. Clones share the same numbers.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
     revision: Gauge,
     leader: Gauge,
+    /// Of no use where there can be no other control plane, and shown only after it was set.
+    changes_heard: Family<NoLabels, Gauge>,
     rollout_state: Family<StateLabel, Gauge>,
     rollout_stage: Gauge,
     nodes_connected: Gauge,
@@ -164,6 +169,7 @@ impl Metrics {
             registry: Arc::default(),
             revision: Gauge::default(),
             leader: Gauge::default(),
+            changes_heard: Family::default(),
             rollout_state: Family::default(),
             rollout_stage: Gauge::default(),
             nodes_connected: Gauge::default(),
@@ -189,6 +195,11 @@ impl Metrics {
             "sluice_leader",
             "1 while this process does the periodic work of all",
             m.leader.clone(),
+        );
+        registry.register(
+            "sluice_changes_heard",
+            "1 while changes of other control planes are heard of at once",
+            m.changes_heard.clone(),
         );
         registry.register(
             "sluice_rollout_state",
@@ -263,6 +274,16 @@ impl Metrics {
     /// Shows whether this process leads.
     pub fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
+    }
+
+    /// Shows whether changes of other control planes are heard of at once.
+    pub fn set_changes_heard(&self, are: bool) {
+        self.changes_heard.get_or_create(&[]).set(are.into());
+    }
+
+    /// Whether they are; none where there can be no others, or it is not known yet.
+    pub fn are_changes_heard(&self) -> Option<bool> {
+        Some(self.changes_heard.get(&[])?.get() == 1)
     }
 
     /// A node's stream ended.

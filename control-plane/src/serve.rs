@@ -21,7 +21,7 @@ use tonic_health::server::HealthReporter;
 
 use crate::access::known::Known;
 use crate::access::oidc::Oidc;
-use crate::config::{AdminToken, Config};
+use crate::config::{AdminToken, Config, Hidden};
 use crate::doctor::{self, Listening};
 use crate::fleet::Fleet;
 use crate::folder::{Folder, FolderFault};
@@ -304,9 +304,10 @@ async fn open_store(config: &Config, folder: &Folder, clock: &Clock) -> Result<S
     let Some(url) = &config.database_url else {
         return Store::open_sqlite(folder.path(), clock.now_ms()).await;
     };
+    let listen_url = config.database_listen_url.as_ref().map(Hidden::expose);
     let mut attempt = 0;
     loop {
-        match Store::open_postgres(url.expose(), clock.now_ms()).await {
+        match Store::open_postgres(url.expose(), listen_url, clock.now_ms()).await {
             Err(error) if error.is_away() => {
                 tracing::warn!(%error, "the database is away and is tried again");
                 let pause = full_jitter(attempt, STORE_AGAIN, STORE_AGAIN_MAX, fastrand::f64());

@@ -10,6 +10,7 @@ pub mod entry;
 mod postgres;
 pub mod rows;
 mod sqlite;
+mod statement;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,15 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
 pub enum StoreError {
     /// The database is away or failed.
     #[error("the database failed")]
-    Database(#[from] sqlx::Error),
+    Database(#[source] sqlx::Error),
+    /// A pooler stands between, and it ends transactions after their first statement.
+    #[error(
+        "the database is behind a pooler in statement mode, which takes no transactions: let it pool by transaction or session"
+    )]
+    Statements,
+    /// Nothing is heard of changes that are announced.
+    #[error("what is announced in the database is not heard at the connection that listens")]
+    Deaf,
     /// The database is silent.
     #[error("the database did not answer within {} s", ANSWERS_WITHIN.as_secs())]
     Silent,
@@ -86,6 +95,17 @@ pub enum StoreError {
     UnknownUrl,
 }
 
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(said) if said.message().contains("statement pooling mode") => {
+                StoreError::Statements
+            }
+            _ => StoreError::Database(error),
+        }
+    }
+}
+
 impl StoreError {
     /// Whether the database's server cannot be reached at the moment, or is only starting.
     pub fn is_away(&self) -> bool {
@@ -96,6 +116,8 @@ impl StoreError {
                 matches!(error.code().as_deref(), Some("57P01" | "57P02" | "57P03" | "53300"))
             }
             StoreError::Database(_)
+            | StoreError::Statements
+            | StoreError::Deaf
             | StoreError::SqliteTooOld { .. }
             | StoreError::Fenced
             | StoreError::UnknownUrl => false,
@@ -104,25 +126,19 @@ impl StoreError {
 }
 
 /// Connections for writing and for reading. PostgreSQL has one pool for both.
-#[derive(Debug)]
-pub struct Pools<D: sqlx::Database> {
-    write: sqlx::Pool<D>,
-    read: sqlx::Pool<D>,
-}
-
-impl<D: sqlx::Database> Clone for Pools<D> {
-    fn clone(&self) -> Self {
-        Pools { write: self.write.clone(), read: self.read.clone() }
-    }
+#[derive(Debug, Clone)]
+pub struct Pools<P> {
+    write: P,
+    read: P,
 }
 
 /// The store. Clones share the same connections.
 #[derive(Debug, Clone)]
 pub enum Store {
     /// One file in the data folder.
-    Sqlite(Pools<sqlite::Db>),
-    /// A server that several control planes may share.
-    Postgres(Pools<postgres::Db>),
+    Sqlite(Pools<sqlite::Pool>),
+    /// A server that several control planes may share, and where changes are heard of.
+    Postgres(Pools<postgres::Pool>, postgres::Ear),
 }
 
 /// Calls the same function of the database in use, however long it takes.
@@ -130,7 +146,7 @@ macro_rules! work {
     ($store:ident.$pool:ident, $file:ident::$function:ident($($argument:expr),*)) => {
         match $store {
             Store::Sqlite(pools) => sqlite::queries::$file::$function(&pools.$pool, $($argument),*).await,
-            Store::Postgres(pools) => postgres::queries::$file::$function(&pools.$pool, $($argument),*).await,
+            Store::Postgres(pools, _) => postgres::queries::$file::$function(&pools.$pool, $($argument),*).await,
         }
     };
 }
@@ -143,9 +159,9 @@ macro_rules! call {
 }
 
 /// What is cut off here is undone: the transaction is never committed.
-async fn soon<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+async fn soon<T, E: Into<StoreError>>(answer: impl Future<Output = Result<T, E>>) -> Result<T, StoreError> {
     let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
-    Ok(answer.map_err(|_elapsed| StoreError::Silent)??)
+    answer.map_err(|_elapsed| StoreError::Silent)?.map_err(Into::into)
 }
 
 /// What a write under an epoch of the leader came to.
@@ -164,12 +180,14 @@ impl Store {
         Store::Sqlite(sqlite::open(&data_dir.join("sluice.db")).await?).migrated(now_ms).await
     }
 
-    /// Connects to a PostgreSQL, and brings it up to date.
-    pub async fn open_postgres(url: &str, now_ms: u64) -> Result<Self, StoreError> {
+    /// Connects to a PostgreSQL, and brings it up to date. Changes are heard at `listen_url`, if it is given: the same
+    /// database, with no pooler between that hands out connections by transaction.
+    pub async fn open_postgres(url: &str, listen_url: Option<&str>, now_ms: u64) -> Result<Self, StoreError> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(StoreError::UnknownUrl);
         }
-        Store::Postgres(postgres::open(url).await?).migrated(now_ms).await
+        let ear = postgres::Ear::at(listen_url.unwrap_or(url))?;
+        Store::Postgres(postgres::open(url).await?, ear).migrated(now_ms).await
     }
 
     async fn migrated(self, now_ms: u64) -> Result<Self, StoreError> {
@@ -184,10 +202,10 @@ impl Store {
     pub fn folder(&self) -> Result<PathBuf, backup::BackupFault> {
         match self {
             Store::Sqlite(pools) => {
-                let options = pools.write.connect_options();
+                let options = pools.write.0.connect_options();
                 Ok(options.get_filename().parent().unwrap_or(Path::new(".")).to_owned())
             }
-            Store::Postgres(_) => Err(backup::BackupFault::NotSqlite),
+            Store::Postgres(..) => Err(backup::BackupFault::NotSqlite),
         }
     }
 
@@ -195,10 +213,10 @@ impl Store {
     pub async fn close(&self) {
         match self {
             Store::Sqlite(pools) => {
-                pools.read.close().await;
-                pools.write.close().await;
+                pools.read.0.close().await;
+                pools.write.0.close().await;
             }
-            Store::Postgres(pools) => pools.write.close().await,
+            Store::Postgres(pools, _) => pools.write.0.close().await,
         }
     }
 
@@ -369,15 +387,15 @@ impl Store {
     pub async fn announce(&self) -> Result<(), StoreError> {
         match self {
             Store::Sqlite(_) => Ok(()),
-            Store::Postgres(pools) => soon(postgres::announce(pools)).await,
+            Store::Postgres(pools, _) => soon(postgres::announce(pools)).await,
         }
     }
 
-    /// Listens for changes of other processes; none where there can be no others.
+    /// Listens for changes of other processes; none where there can be no others. Fails where nothing would be heard.
     pub async fn listen(&self) -> Result<Option<News>, StoreError> {
         match self {
             Store::Sqlite(_) => Ok(None),
-            Store::Postgres(pools) => soon(postgres::listen(pools)).await.map(Some),
+            Store::Postgres(pools, ear) => soon(postgres::listen(pools, ear)).await.map(Some),
         }
     }
 
@@ -442,15 +460,15 @@ impl Store {
         macro_rules! prepare {
             ($pools:ident, $database:ident) => {
                 for sql in $database::queries::all() {
-                    let prepared = (&$pools.write).prepare(sql.into_sql_str()).await;
-                    prepared.map_err(|error| (sql.to_owned(), error.into()))?;
+                    let prepared = (&$pools.write.0).prepare(sql.sql().into_sql_str()).await;
+                    prepared.map_err(|error| (sql.sql().to_owned(), error.into()))?;
                     count += 1;
                 }
             };
         }
         match self {
             Store::Sqlite(pools) => prepare!(pools, sqlite),
-            Store::Postgres(pools) => prepare!(pools, postgres),
+            Store::Postgres(pools, _) => prepare!(pools, postgres),
         }
         Ok(count)
     }

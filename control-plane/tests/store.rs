@@ -1,5 +1,6 @@
 //! The store suite: the same cases on SQLite, one test each, and on a private PostgreSQL, all in one
-//! test. Without a PostgreSQL that test fails: an unproven half is no success.
+//! test, and all in another one behind a pgbouncer. Without a PostgreSQL or a pgbouncer those fail: an unproven part is
+//! no success.
 #![allow(missing_docs, reason = "a test has no readers of its documentation")]
 #![allow(
     clippy::unwrap_used,
@@ -13,12 +14,16 @@
 mod audit;
 #[path = "store/bindings.rs"]
 mod bindings;
+#[path = "../../tests/src/bouncer.rs"]
+mod bouncer;
 #[path = "store/cases.rs"]
 mod cases;
 #[path = "../../tests/src/database.rs"]
 mod database;
 #[path = "store/identity.rs"]
 mod identity;
+#[path = "store/pooled.rs"]
+mod pooled;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/rollouts.rs"]
@@ -35,6 +40,11 @@ use sqlx::Connection as _;
 enum Place {
     Folder(tempfile::TempDir),
     Url(String),
+    /// Through a pooler, and the database itself.
+    Pooled {
+        through: String,
+        url: String,
+    },
 }
 
 const NOW: u64 = 1_700_000_000_000;
@@ -43,9 +53,23 @@ impl Place {
     async fn open(&self) -> Store {
         let opened = match self {
             Place::Folder(folder) => Store::open_sqlite(folder.path(), NOW).await,
-            Place::Url(url) => Store::open_postgres(url, NOW).await,
+            Place::Url(url) => Store::open_postgres(url, None, NOW).await,
+            Place::Pooled { through, url } => Store::open_postgres(through, Some(url), NOW).await,
         };
         opened.unwrap()
+    }
+
+    /// How many transactions are open and wait for their next statement.
+    async fn open_transactions(&self) -> i64 {
+        match self {
+            Place::Folder(_) => 0,
+            Place::Url(url) | Place::Pooled { url, .. } => {
+                let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
+                let sql = "select count(*) from pg_stat_activity
+                           where datname = current_database() and state like 'idle in transaction%'";
+                sqlx::query_scalar(sql).fetch_one(&mut conn).await.unwrap()
+            }
+        }
     }
 
     /// Does something to the database behind the store's back.
@@ -56,7 +80,7 @@ impl Place {
                 let mut conn = sqlx::SqliteConnection::connect(&url).await.unwrap();
                 sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
             }
-            Place::Url(url) => {
+            Place::Url(url) | Place::Pooled { url, .. } => {
                 let mut conn = sqlx::PgConnection::connect(url).await.unwrap();
                 sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
             }
@@ -92,11 +116,33 @@ macro_rules! suite {
                 $file::$case(Arc::new(Place::Url(url))).await;
             )+
         }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn fr_035_the_whole_suite_holds_behind_pgbouncer_in_transaction_mode() {
+            let cluster = database::Postgres::lend().expect("a PostgreSQL for the store suite");
+            let pooler = bouncer::Bouncer::start(&cluster, "transaction").expect("a pgbouncer for the store suite");
+            $(
+                println!("case {}", stringify!($case));
+                let name = format!("pooled_{}_{}", std::process::id(), stringify!($case));
+                let url = cluster.create(&name[..name.len().min(63)]).unwrap();
+                let through = pooler.through(&url).unwrap();
+                $file::$case(Arc::new(Place::Pooled { through, url })).await;
+            )+
+        }
     };
 }
 
+/// Preparing is what a pooler cannot do.
+#[tokio::test]
+async fn every_statement_is_taken_by_both_databases() {
+    let cluster = database::Postgres::lend().expect("a PostgreSQL for the store suite");
+    let url = cluster.create(&format!("statements_{}", std::process::id())).unwrap();
+    for place in [Place::Folder(tempfile::tempdir().unwrap()), Place::Url(url)] {
+        cases::every_statement_is_taken(&place.open().await).await;
+    }
+}
+
 suite! {
-    cases::every_statement_is_taken_by_the_database,
     cases::migrations_are_safe_to_run_twice_and_by_many_at_once,
     cases::the_epoch_is_given_once,
     cases::revisions_are_numbered_without_gaps_and_a_taken_number_is_refused,
@@ -112,6 +158,7 @@ suite! {
     audit::what_is_not_done_leaves_no_entry,
     audit::a_change_whose_entry_cannot_be_kept_is_not_made,
     audit::entries_come_back_as_they_were_written_and_are_found_by_what_they_say,
+    pooled::fr_033_a_call_that_is_given_up_leaves_no_transaction_open,
     replicas::fr_031_of_many_who_ask_one_leads_and_renews_under_the_same_epoch,
     replicas::fr_033_a_lease_that_is_not_renewed_ends_by_the_clock_of_the_database,
     replicas::fr_031_what_is_written_under_an_epoch_that_is_over_is_refused_and_changes_nothing,

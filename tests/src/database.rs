@@ -60,9 +60,14 @@ impl Postgres {
 
     /// Makes an empty database and returns its URL.
     pub fn create(&self, name: &str) -> anyhow::Result<String> {
-        let dir = self.socket_dir.to_string_lossy();
+        let dir = self.socket_dir().to_string_lossy();
         said(Command::new(self.bin.join("createdb")).args(["-U", "postgres", "-h", &dir, name]))?;
         Ok(format!("postgres://postgres@localhost/{name}?host={dir}"))
+    }
+
+    /// Where its socket is.
+    pub fn socket_dir(&self) -> &Path {
+        &self.socket_dir
     }
 
     /// Runs one of its programs. The server refuses to run as root, so root runs it as the system's `postgres`.
@@ -100,12 +105,12 @@ fn bin_dir() -> anyhow::Result<PathBuf> {
     folders.into_iter().find(has_all).context("PostgreSQL is not installed; tests/run does that")
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
 }
 
-fn said(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn said(command: &mut Command) -> anyhow::Result<()> {
     // A server that pg_ctl leaves behind would keep a pipe open, so what it says goes to its log.
     let Output { status, stderr, .. } = command
         .stdout(std::process::Stdio::null())

@@ -24,6 +24,11 @@ const OWN_CERTIFICATE_LATE: u32 = 4;
 const NAMES_MAX: usize = 5;
 
 pub(super) fn away(error: &StoreError) -> Check {
+    if matches!(error, StoreError::Statements) {
+        let advice =
+            "pool_mode of pgbouncer must be transaction or session, also for this database and this user";
+        return Check::fault("database", error.to_string(), advice);
+    }
     let advice = "nodes serve from memory and reports wait meanwhile; see that the database runs and can be reached \
                   from here";
     Check::fault("database", error.to_string(), advice)
@@ -88,6 +93,16 @@ pub(super) fn leader(lease: &Lease, ours: Option<u64>, now_ms: u64) -> Check {
         }
         lease => Check::ok("leader", format!("{} leads, in epoch {}", lease.holder, lease.epoch)),
     }
+}
+
+/// Whether what other control planes change is heard of at once, or seen when this one looks by itself.
+pub(super) fn changes(are_heard: bool) -> Check {
+    if are_heard {
+        return Check::ok("changes", "those of other control planes are heard of at once");
+    }
+    let advice = "where a pooler stands between that hands out connections by transaction (pgbouncer), let \
+                  --database-listen-url name the database itself; with one control plane nothing is missing";
+    Check::warning("changes", "those of other control planes are seen within 2 s, not at once", advice)
 }
 
 /// Jobs with their periods and the time since they last succeeded; `None` for one that never did.

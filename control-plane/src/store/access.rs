@@ -1,8 +1,7 @@
 //! Tokens of operators and the version of their list.
 
-use sqlx::Pool;
-
-use super::{BEGIN, Db, audit, statements};
+use super::pool::{Pool, query, query_as};
+use super::{audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::Entry;
 use crate::store::rows::AdminToken;
@@ -40,10 +39,10 @@ fn token(columns: Columns) -> Result<AdminToken, sqlx::Error> {
 }
 
 /// Keeps a token and moves the version, together.
-pub async fn insert(pool: &Pool<Db>, new: &AdminToken, entry: &Entry) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    sqlx::query(BUMP).execute(&mut *tx).await?;
-    sqlx::query(INSERT)
+pub async fn insert(pool: &Pool, new: &AdminToken, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    query(BUMP).execute(&mut *tx).await?;
+    query(INSERT)
         .bind(&new.id)
         .bind(&new.name)
         .bind(&new.role)
@@ -59,16 +58,16 @@ pub async fn insert(pool: &Pool<Db>, new: &AdminToken, entry: &Entry) -> Result<
 
 /// Revokes a token that is not revoked, and moves the version. Returns the token, if there is one.
 pub async fn revoke(
-    pool: &Pool<Db>,
+    pool: &Pool,
     id: &str,
     now_ms: u64,
     entry: &Entry,
 ) -> Result<Option<AdminToken>, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let revoked = sqlx::query(REVOKE).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
-    let row: Option<Columns> = sqlx::query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
+    let mut tx = pool.begin().await?;
+    let revoked = query(REVOKE).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
+    let row: Option<Columns> = query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
     if revoked.rows_affected() == 1 {
-        sqlx::query(BUMP).execute(&mut *tx).await?;
+        query(BUMP).execute(&mut *tx).await?;
         audit::append(&mut tx, entry).await?;
     }
     tx.commit().await?;
@@ -76,22 +75,22 @@ pub async fn revoke(
 }
 
 /// The version of the list.
-pub async fn version(pool: &Pool<Db>) -> Result<u64, sqlx::Error> {
-    let (version,): (i64,) = sqlx::query_as(VERSION).fetch_one(pool).await?;
+pub async fn version(pool: &Pool) -> Result<u64, sqlx::Error> {
+    let (version,): (i64,) = pool.one(query_as(VERSION)).await?;
     Ok(from_db(version))
 }
 
 /// Every token that ever was, oldest first.
-pub async fn list(pool: &Pool<Db>) -> Result<Vec<AdminToken>, sqlx::Error> {
-    let rows: Vec<Columns> = sqlx::query_as(LIST).fetch_all(pool).await?;
+pub async fn list(pool: &Pool) -> Result<Vec<AdminToken>, sqlx::Error> {
+    let rows: Vec<Columns> = pool.all(query_as(LIST)).await?;
     rows.into_iter().map(token).collect()
 }
 
 /// Notes when tokens were last used. An older time changes nothing.
-pub async fn used(pool: &Pool<Db>, uses: &[(String, u64)]) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn used(pool: &Pool, uses: &[(String, u64)]) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     for (id, at_ms) in uses {
-        sqlx::query(USED).bind(id).bind(to_db(*at_ms)).execute(&mut *tx).await?;
+        query(USED).bind(id).bind(to_db(*at_ms)).execute(&mut *tx).await?;
     }
     tx.commit().await
 }

@@ -1,8 +1,7 @@
 //! The audit log: appended to in the transactions of the changes that it tells of.
 
-use sqlx::{Pool, Transaction};
-
-use super::{Db, statements};
+use super::pool::{Pool, query, query_as};
+use super::{Connection, Db, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::{Ask, BEFORE_ALL, Entry, Kept, LogHead};
 
@@ -64,16 +63,16 @@ fn kept(columns: Columns) -> Kept {
 }
 
 /// Gives a new database an empty log.
-pub async fn make(pool: &Pool<Db>) -> Result<(), sqlx::Error> {
-    sqlx::query(MAKE).bind(&BEFORE_ALL[..]).execute(pool).await.map(drop)
+pub async fn make(pool: &Pool) -> Result<(), sqlx::Error> {
+    pool.run(query(MAKE).bind(&BEFORE_ALL[..])).await.map(drop)
 }
 
 /// Appends an entry, to be kept if the transaction is. To be called last in it: from here on other changes wait for
 /// its end. Returns the entry's number.
-pub async fn append(tx: &mut Transaction<'_, Db>, entry: &Entry) -> Result<u64, sqlx::Error> {
-    let (seq, previous): (i64, Vec<u8>) = sqlx::query_as(CLAIM).fetch_one(&mut **tx).await?;
+pub async fn append(tx: &mut Connection, entry: &Entry) -> Result<u64, sqlx::Error> {
+    let (seq, previous): (i64, Vec<u8>) = query_as(CLAIM).fetch_one(&mut *tx).await?;
     let sha256 = entry.sha256(from_db(seq), &sha(previous)?);
-    sqlx::query(INSERT)
+    query(INSERT)
         .bind(seq)
         .bind(to_db(entry.at_ms))
         .bind(&entry.actor)
@@ -86,38 +85,33 @@ pub async fn append(tx: &mut Transaction<'_, Db>, entry: &Entry) -> Result<u64, 
         .bind(&entry.after)
         .bind(to_db(entry.revision))
         .bind(&sha256[..])
-        .execute(&mut **tx)
+        .execute(&mut *tx)
         .await?;
-    sqlx::query(CLOSE).bind(&sha256[..]).execute(&mut **tx).await?;
+    query(CLOSE).bind(&sha256[..]).execute(&mut *tx).await?;
     Ok(from_db(seq))
 }
 
 /// The end of the log.
-pub async fn head(pool: &Pool<Db>) -> Result<LogHead, sqlx::Error> {
-    let (seq, digest): (i64, Vec<u8>) = sqlx::query_as(HEAD).fetch_one(pool).await?;
+pub async fn head(pool: &Pool) -> Result<LogHead, sqlx::Error> {
+    let (seq, digest): (i64, Vec<u8>) = pool.one(query_as(HEAD)).await?;
     Ok(LogHead { seq: from_db(seq), sha256: sha(digest)? })
 }
 
 /// The entries that are asked for, newest first.
-pub async fn list(pool: &Pool<Db>, ask: &Ask) -> Result<Vec<Kept>, sqlx::Error> {
-    let rows: Vec<Columns> = sqlx::query_as(LIST)
+pub async fn list(pool: &Pool, ask: &Ask) -> Result<Vec<Kept>, sqlx::Error> {
+    let list = query_as(LIST)
         .bind(to_db(ask.before))
         .bind(to_db(ask.since_ms))
         .bind(&ask.actor)
         .bind(&ask.action)
-        .bind(i64::from(ask.limit))
-        .fetch_all(pool)
-        .await?;
+        .bind(i64::from(ask.limit));
+    let rows: Vec<Columns> = pool.all(list).await?;
     Ok(rows.into_iter().map(kept).collect())
 }
 
 /// Entries after one and through another, oldest first.
-pub async fn walk(pool: &Pool<Db>, after: u64, through: u64, limit: u32) -> Result<Vec<Kept>, sqlx::Error> {
-    let rows: Vec<Columns> = sqlx::query_as(WALK)
-        .bind(to_db(after))
-        .bind(to_db(through))
-        .bind(i64::from(limit))
-        .fetch_all(pool)
-        .await?;
+pub async fn walk(pool: &Pool, after: u64, through: u64, limit: u32) -> Result<Vec<Kept>, sqlx::Error> {
+    let walk = query_as(WALK).bind(to_db(after)).bind(to_db(through)).bind(i64::from(limit));
+    let rows: Vec<Columns> = pool.all(walk).await?;
     Ok(rows.into_iter().map(kept).collect())
 }

@@ -99,10 +99,10 @@ impl Store {
     fn own_connection(&self) -> Result<SqliteConnectOptions, BackupFault> {
         match self {
             Store::Sqlite(pools) => {
-                let options = SqliteConnectOptions::clone(&pools.write.connect_options());
+                let options = SqliteConnectOptions::clone(&pools.write.0.connect_options());
                 Ok(options.create_if_missing(false).pragma("wal_autocheckpoint", "0"))
             }
-            Store::Postgres(_) => Err(BackupFault::NotSqlite),
+            Store::Postgres(..) => Err(BackupFault::NotSqlite),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Which channel made what: kept as often as it is reported, the newest making of an id first.
 
-use sqlx::{Pool, QueryBuilder};
+use sqlx::QueryBuilder;
 
 use super::leader::fence;
-use super::{BEGIN, Db, statements};
+use super::pool::{Pool, query, query_as};
+use super::{Db, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::Binding;
 
@@ -21,8 +22,8 @@ const OR_REPLACE: &str = " on conflict (id, key_id, dialect) do update
     where binding.made_at_ms <= excluded.made_at_ms";
 
 /// Keeps all of them or none. Each name stands once, and all writers have them in the same order.
-pub async fn keep(pool: &Pool<Db>, bindings: &[Binding]) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn keep(pool: &Pool, bindings: &[Binding]) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     for rows in bindings.chunks(ROWS_AT_ONCE) {
         let mut insert = QueryBuilder::<Db>::new(KEEP);
         insert.push_values(rows, |mut row, binding| {
@@ -39,13 +40,13 @@ pub async fn keep(pool: &Pool<Db>, bindings: &[Binding]) -> Result<(), sqlx::Err
 }
 
 pub async fn find(
-    pool: &Pool<Db>,
+    pool: &Pool,
     dialect: &str,
     id: &str,
     key_id: &str,
 ) -> Result<Option<Binding>, sqlx::Error> {
     let found: Option<(String, String, i64)> =
-        sqlx::query_as(FIND).bind(id).bind(key_id).bind(dialect).fetch_optional(pool).await?;
+        pool.optional(query_as(FIND).bind(id).bind(key_id).bind(dialect)).await?;
     Ok(found.map(|(channel, model, made_at)| Binding {
         dialect: dialect.to_owned(),
         id: id.to_owned(),
@@ -57,9 +58,9 @@ pub async fn find(
 }
 
 /// Removes what was made before `before_ms`.
-pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }

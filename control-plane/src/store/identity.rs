@@ -1,9 +1,8 @@
 //! Tokens for enrolment and the nodes that have enrolled.
 
-use sqlx::Pool;
-
 use super::leader::fence;
-use super::{BEGIN, Db, audit, statements};
+use super::pool::{Pool, query, query_as};
+use super::{audit, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::entry::Entry;
 use crate::store::rows::{Enrol, Enrolled, EnrolmentToken, NodeIdentity};
@@ -62,13 +61,13 @@ fn token(row: TokenColumns) -> EnrolmentToken {
 
 /// Keeps a new token.
 pub async fn insert_token(
-    pool: &Pool<Db>,
+    pool: &Pool,
     token: &EnrolmentToken,
     sha256: &[u8],
     entry: &Entry,
 ) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    sqlx::query(INSERT_TOKEN)
+    let mut tx = pool.begin().await?;
+    query(INSERT_TOKEN)
         .bind(&token.id)
         .bind(sha256)
         .bind(&token.labels)
@@ -82,21 +81,21 @@ pub async fn insert_token(
 }
 
 /// Every token, oldest first.
-pub async fn tokens(pool: &Pool<Db>) -> Result<Vec<EnrolmentToken>, sqlx::Error> {
-    let rows: Vec<TokenColumns> = sqlx::query_as(TOKENS).fetch_all(pool).await?;
+pub async fn tokens(pool: &Pool) -> Result<Vec<EnrolmentToken>, sqlx::Error> {
+    let rows: Vec<TokenColumns> = pool.all(query_as(TOKENS)).await?;
     Ok(rows.into_iter().map(token).collect())
 }
 
 /// Revokes a token; one that was revoked before stays as it is. Returns it, if there is one.
 pub async fn revoke_token(
-    pool: &Pool<Db>,
+    pool: &Pool,
     id: &str,
     now_ms: u64,
     entry: &Entry,
 ) -> Result<Option<EnrolmentToken>, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let revoked = sqlx::query(REVOKE_TOKEN).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
-    let row: Option<TokenColumns> = sqlx::query_as(TOKEN).bind(id).fetch_optional(&mut *tx).await?;
+    let mut tx = pool.begin().await?;
+    let revoked = query(REVOKE_TOKEN).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
+    let row: Option<TokenColumns> = query_as(TOKEN).bind(id).fetch_optional(&mut *tx).await?;
     if revoked.rows_affected() == 1 {
         audit::append(&mut tx, entry).await?;
     }
@@ -105,28 +104,31 @@ pub async fn revoke_token(
 }
 
 /// Removes tokens that were over before `before_ms`.
-pub async fn forget_tokens(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget_tokens(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(FORGET_TOKENS).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    query(FORGET_TOKENS).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }
 
 /// Uses a token and keeps the node's identity, both or neither.
-pub async fn enrol(pool: &Pool<Db>, enrol: &Enrol, entry: &Entry) -> Result<Enrolled, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn enrol(pool: &Pool, enrol: &Enrol, entry: &Entry) -> Result<Enrolled, sqlx::Error> {
+    let mut tx = pool.begin().await?;
     // The shared token is older than any revocation.
     let (mut token_id, mut labels, mut made_at) = (String::new(), "{}".to_owned(), 0);
     if let Some(token_sha256) = &enrol.token_sha256 {
-        let used: Option<(String, String, i64)> = sqlx::query_as(USE_TOKEN)
+        let used: Option<(String, String, i64)> = query_as(USE_TOKEN)
             .bind(&token_sha256[..])
             .bind(to_db(enrol.issued_at_ms))
             .fetch_optional(&mut *tx)
             .await?;
-        let Some(used) = used else { return Ok(Enrolled::NoToken) };
+        let Some(used) = used else {
+            tx.rollback().await?;
+            return Ok(Enrolled::NoToken);
+        };
         (token_id, labels, made_at) = used;
     }
-    let kept = sqlx::query(ENROL)
+    let kept = query(ENROL)
         .bind(&enrol.node_id)
         .bind(&enrol.key_sha256[..])
         .bind(&enrol.authority_sha256[..])
@@ -139,9 +141,10 @@ pub async fn enrol(pool: &Pool<Db>, enrol: &Enrol, entry: &Entry) -> Result<Enro
         .execute(&mut *tx)
         .await?;
     if kept.rows_affected() == 0 {
+        tx.rollback().await?;
         return Ok(Enrolled::Revoked);
     }
-    sqlx::query(BUMP).execute(&mut *tx).await?;
+    query(BUMP).execute(&mut *tx).await?;
     let entry = Entry { credential: shown(&token_id).to_owned(), ..entry.clone() };
     audit::append(&mut tx, &entry).await?;
     tx.commit().await?;
@@ -154,47 +157,45 @@ fn shown(token_id: &str) -> &str {
 }
 
 /// Keeps a newer certificate of the same key. Returns false if that key is not the node's, or it is revoked.
-pub async fn renew(pool: &Pool<Db>, renewed: &Enrol) -> Result<bool, sqlx::Error> {
-    let kept = sqlx::query(RENEW)
+pub async fn renew(pool: &Pool, renewed: &Enrol) -> Result<bool, sqlx::Error> {
+    let renew = query(RENEW)
         .bind(&renewed.node_id)
         .bind(&renewed.key_sha256[..])
         .bind(&renewed.authority_sha256[..])
         .bind(&renewed.serial)
         .bind(to_db(renewed.issued_at_ms))
-        .bind(to_db(renewed.expires_at_ms))
-        .execute(pool)
-        .await?;
-    Ok(kept.rows_affected() == 1)
+        .bind(to_db(renewed.expires_at_ms));
+    Ok(pool.run(renew).await? == 1)
 }
 
 /// Revokes a node, whether it has a certificate or not; one that was revoked before stays as it is.
-pub async fn revoke(pool: &Pool<Db>, node_id: &str, now_ms: u64, entry: &Entry) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn revoke(pool: &Pool, node_id: &str, now_ms: u64, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     let none: &[u8] = &[];
-    let revoked = sqlx::query(REVOKE).bind(node_id).bind(to_db(now_ms)).bind(none).execute(&mut *tx).await?;
+    let revoked = query(REVOKE).bind(node_id).bind(to_db(now_ms)).bind(none).execute(&mut *tx).await?;
     if revoked.rows_affected() == 1 {
-        sqlx::query(BUMP).execute(&mut *tx).await?;
+        query(BUMP).execute(&mut *tx).await?;
         audit::append(&mut tx, entry).await?;
     }
     tx.commit().await
 }
 
 /// Tells of a change that is made outside of the database.
-pub async fn note(pool: &Pool<Db>, entry: &Entry) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn note(pool: &Pool, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     audit::append(&mut tx, entry).await?;
     tx.commit().await
 }
 
 /// The version of the list: it moves when a node enrols or is revoked.
-pub async fn version(pool: &Pool<Db>) -> Result<u64, sqlx::Error> {
-    let (version,): (i64,) = sqlx::query_as(VERSION).fetch_one(pool).await?;
+pub async fn version(pool: &Pool) -> Result<u64, sqlx::Error> {
+    let (version,): (i64,) = pool.one(query_as(VERSION)).await?;
     Ok(from_db(version))
 }
 
 /// Every identity, by node.
-pub async fn list(pool: &Pool<Db>) -> Result<Vec<NodeIdentity>, sqlx::Error> {
-    let rows: Vec<Columns> = sqlx::query_as(LIST).fetch_all(pool).await?;
+pub async fn list(pool: &Pool) -> Result<Vec<NodeIdentity>, sqlx::Error> {
+    let rows: Vec<Columns> = pool.all(query_as(LIST)).await?;
     let identity = |row: Columns| NodeIdentity {
         node_id: row.0,
         key_sha256: row.1,

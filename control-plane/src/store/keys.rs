@@ -1,8 +1,7 @@
 //! Client keys and the version of their list.
 
-use sqlx::Pool;
-
-use super::{BEGIN, Db, audit, statements};
+use super::pool::{Pool, query, query_as};
+use super::{audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::Entry;
 use crate::store::rows::Key;
@@ -25,10 +24,10 @@ fn key((id, name, digest, created, revoked): Columns) -> Result<Key, sqlx::Error
 }
 
 /// Keeps a key and moves the version, together.
-pub async fn insert(pool: &Pool<Db>, key: &Key, entry: &Entry) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    sqlx::query(BUMP).execute(&mut *tx).await?;
-    sqlx::query(INSERT)
+pub async fn insert(pool: &Pool, key: &Key, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    query(BUMP).execute(&mut *tx).await?;
+    query(INSERT)
         .bind(&key.id)
         .bind(&key.name)
         .bind(&key.sha256[..])
@@ -41,17 +40,12 @@ pub async fn insert(pool: &Pool<Db>, key: &Key, entry: &Entry) -> Result<(), sql
 
 /// Revokes a key that is valid, and moves the version; one that was revoked before stays as it is.
 /// Returns the key, if there is one.
-pub async fn revoke(
-    pool: &Pool<Db>,
-    id: &str,
-    now_ms: u64,
-    entry: &Entry,
-) -> Result<Option<Key>, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let revoked = sqlx::query(REVOKE).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
-    let row: Option<Columns> = sqlx::query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
+pub async fn revoke(pool: &Pool, id: &str, now_ms: u64, entry: &Entry) -> Result<Option<Key>, sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    let revoked = query(REVOKE).bind(id).bind(to_db(now_ms)).execute(&mut *tx).await?;
+    let row: Option<Columns> = query_as(ONE).bind(id).fetch_optional(&mut *tx).await?;
     if revoked.rows_affected() == 1 {
-        sqlx::query(BUMP).execute(&mut *tx).await?;
+        query(BUMP).execute(&mut *tx).await?;
         audit::append(&mut tx, entry).await?;
     }
     tx.commit().await?;
@@ -59,9 +53,9 @@ pub async fn revoke(
 }
 
 /// Every key that ever was, by id, and the version of this list.
-pub async fn list(pool: &Pool<Db>) -> Result<(u64, Vec<Key>), sqlx::Error> {
+pub async fn list(pool: &Pool) -> Result<(u64, Vec<Key>), sqlx::Error> {
     type Row = (i64, Option<String>, Option<String>, Option<Vec<u8>>, Option<i64>, Option<i64>);
-    let rows: Vec<Row> = sqlx::query_as(LIST).fetch_all(pool).await?;
+    let rows: Vec<Row> = pool.all(query_as(LIST)).await?;
     let version = rows.first().map_or(0, |row| from_db(row.0));
     let keys = rows.into_iter().filter_map(|(_, id, name, digest, created, revoked)| {
         Some(key((id?, name?, digest?, created?, revoked)))

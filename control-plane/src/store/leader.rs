@@ -1,8 +1,7 @@
 //! The lease of the one control plane that does the periodic work, by the database's own clock.
 
-use sqlx::{Pool, Transaction};
-
-use super::{BEGIN, Db, NOW_MS, statements};
+use super::pool::{Pool, query, query_as};
+use super::{Connection, NOW_MS, statements};
 use crate::store::convert::{from_db, to_db};
 
 statements! {
@@ -18,25 +17,21 @@ statements! {
 }
 
 /// Takes or renews the lease. Returns its epoch; none when another one holds it.
-pub async fn claim(pool: &Pool<Db>, holder: &str, lease_ms: u64) -> Result<Option<u64>, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let (now_ms,): (i64,) = sqlx::query_as(NOW_MS).fetch_one(&mut *tx).await?;
-    let claimed: Option<(i64,)> = sqlx::query_as(CLAIM)
-        .bind(holder)
-        .bind(now_ms)
-        .bind(to_db(lease_ms))
-        .fetch_optional(&mut *tx)
-        .await?;
+pub async fn claim(pool: &Pool, holder: &str, lease_ms: u64) -> Result<Option<u64>, sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    let (now_ms,): (i64,) = query_as(NOW_MS).fetch_one(&mut *tx).await?;
+    let claimed: Option<(i64,)> =
+        query_as(CLAIM).bind(holder).bind(now_ms).bind(to_db(lease_ms)).fetch_optional(&mut *tx).await?;
     tx.commit().await?;
     Ok(claimed.map(|(epoch,)| from_db(epoch)))
 }
 
 /// Ends a lease that is still held.
-pub async fn resign(pool: &Pool<Db>, holder: &str, epoch: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(RESIGN).bind(holder).bind(to_db(epoch)).execute(pool).await.map(drop)
+pub async fn resign(pool: &Pool, holder: &str, epoch: u64) -> Result<(), sqlx::Error> {
+    pool.run(query(RESIGN).bind(holder).bind(to_db(epoch))).await.map(drop)
 }
 
 /// Begins what only the leader of this epoch may write: `RowNotFound` when it is over.
-pub async fn fence(tx: &mut Transaction<'_, Db>, epoch: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(FENCE).bind(to_db(epoch)).fetch_one(&mut **tx).await.map(drop)
+pub async fn fence(tx: &mut Connection, epoch: u64) -> Result<(), sqlx::Error> {
+    query(FENCE).bind(to_db(epoch)).fetch_one(&mut *tx).await.map(drop)
 }

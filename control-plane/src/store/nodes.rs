@@ -1,9 +1,8 @@
 //! Nodes as they were last seen.
 
-use sqlx::Pool;
-
 use super::leader::fence;
-use super::{BEGIN, Db, statements};
+use super::pool::{Pool, query, query_as};
+use super::statements;
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::Node;
 
@@ -24,10 +23,10 @@ statements! {
 }
 
 /// Keeps what is known of some nodes, in one transaction.
-pub async fn upsert(pool: &Pool<Db>, nodes: &[Node]) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn upsert(pool: &Pool, nodes: &[Node]) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     for node in nodes {
-        sqlx::query(UPSERT)
+        query(UPSERT)
             .bind(&node.id)
             .bind(&node.boot_id)
             .bind(&node.version)
@@ -45,16 +44,16 @@ pub async fn upsert(pool: &Pool<Db>, nodes: &[Node]) -> Result<(), sqlx::Error> 
 }
 
 /// Removes nodes that were last heard of before `before_ms`.
-pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }
 
-pub async fn list(pool: &Pool<Db>) -> Result<Vec<Node>, sqlx::Error> {
+pub async fn list(pool: &Pool) -> Result<Vec<Node>, sqlx::Error> {
     type Row = (String, String, String, String, String, i64, i64, String, bool, i64);
-    let rows: Vec<Row> = sqlx::query_as(LIST).fetch_all(pool).await?;
+    let rows: Vec<Row> = pool.all(query_as(LIST)).await?;
     let node = |row: Row| Node {
         id: row.0,
         boot_id: row.1,

@@ -1,8 +1,7 @@
 //! The identity of the database and the versions that are wanted now.
 
-use sqlx::Pool;
-
-use super::{BEGIN, Db, audit, statements};
+use super::pool::{Pool, query, query_as};
+use super::{audit, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::entry::Entry;
 use crate::store::rows::Heads;
@@ -16,22 +15,22 @@ statements! {
 }
 
 /// Gives a new database its epoch. The time of its making is higher than the epoch of any database before it.
-pub async fn make(pool: &Pool<Db>, now_ms: u64) -> Result<(), sqlx::Error> {
-    sqlx::query(MAKE).bind(to_db(now_ms)).execute(pool).await.map(drop)
+pub async fn make(pool: &Pool, now_ms: u64) -> Result<(), sqlx::Error> {
+    pool.run(query(MAKE).bind(to_db(now_ms))).await.map(drop)
 }
 
 /// Ends an epoch, if it is not over already.
-pub async fn begin_epoch(pool: &Pool<Db>, over: u64, next: u64, entry: &Entry) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let begun = sqlx::query(BEGIN_EPOCH).bind(to_db(over)).bind(to_db(next)).execute(&mut *tx).await?;
+pub async fn begin_epoch(pool: &Pool, over: u64, next: u64, entry: &Entry) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    let begun = query(BEGIN_EPOCH).bind(to_db(over)).bind(to_db(next)).execute(&mut *tx).await?;
     if begun.rows_affected() == 1 {
         audit::append(&mut tx, entry).await?;
     }
     tx.commit().await
 }
 
-pub async fn heads(pool: &Pool<Db>) -> Result<Heads, sqlx::Error> {
-    let row: (i64, i64, i64, i64) = sqlx::query_as(HEADS).fetch_one(pool).await?;
+pub async fn heads(pool: &Pool) -> Result<Heads, sqlx::Error> {
+    let row: (i64, i64, i64, i64) = pool.one(query_as(HEADS)).await?;
     let (epoch, revision, keys, rollout) = row;
     Ok(Heads {
         epoch: from_db(epoch),

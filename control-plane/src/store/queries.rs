@@ -1,4 +1,5 @@
 //! Every statement, once, in the SQL that both databases take; compiled once for each of them.
+//! `pool.rs` says how they are run.
 //! Statements stand in lists, so that a test can prepare them all on both.
 
 pub mod access;
@@ -11,24 +12,29 @@ pub mod leader;
 pub mod migrate;
 pub mod nodes;
 pub mod plane;
+pub mod pool;
 pub mod revisions;
 pub mod rollouts;
 pub mod windows;
 
-use super::{BEGIN, Db, EXAMINE, KIND, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
+use super::{Db, EXAMINE, KIND, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
+use crate::store::statement::Statement;
+
+/// What statements run on: `&mut tx` of a transaction.
+type Connection = <Db as sqlx::Database>::Connection;
 
 /// Names the statements of a file and lists them.
 macro_rules! statements {
     ($($name:ident = $sql:expr;)+) => {
-        $(const $name: &str = $sql;)+
+        $(const $name: super::Statement = super::Statement::new($sql);)+
         /// Every statement of this file.
-        pub const ALL: &[&str] = &[$($name),+];
+        pub const ALL: &[super::Statement] = &[$($name),+];
     };
 }
 use statements;
 
 /// Every statement of every file, and those that are told apart by database.
-pub fn all() -> impl Iterator<Item = &'static str> {
+pub fn all() -> impl Iterator<Item = Statement> {
     let files = [
         access::ALL,
         audit::ALL,

@@ -1,9 +1,8 @@
 //! Catalog revisions.
 
-use sqlx::Pool;
-
 use super::leader::fence;
-use super::{BEGIN, Db, audit, rollouts, statements};
+use super::pool::{Pool, query, query_as};
+use super::{audit, rollouts, statements};
 use crate::store::convert::{from_db, sha, to_db};
 use crate::store::entry::Entry;
 use crate::store::rows::{FullRevision, Revision, Rollout};
@@ -39,14 +38,14 @@ fn revision((number, sha256, author, message, at): Columns) -> Result<Revision, 
 /// Keeps a revision with its rollout and what is logged of it, and ends the one that was under way, if number and idempotency key are free and
 /// that one has not changed. Returns whether it is so.
 pub async fn insert(
-    pool: &Pool<Db>,
+    pool: &Pool,
     new: &FullRevision,
     rollout: &Rollout,
     over: Option<&Rollout>,
     entry: &Entry,
 ) -> Result<bool, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    let inserted = sqlx::query(INSERT)
+    let mut tx = pool.begin().await?;
+    let inserted = query(INSERT)
         .bind(to_db(new.revision.number))
         .bind(&new.revision.sha256[..])
         .bind(&new.document[..])
@@ -78,9 +77,9 @@ pub async fn insert(
     Ok(true)
 }
 
-pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, sqlx::Error> {
+pub async fn full(pool: &Pool, number: u64) -> Result<Option<FullRevision>, sqlx::Error> {
     type Row = (i64, Vec<u8>, String, String, i64, Vec<u8>, Vec<u8>, Vec<u8>, Option<String>);
-    let row: Option<Row> = sqlx::query_as(FULL).bind(to_db(number)).fetch_optional(pool).await?;
+    let row: Option<Row> = pool.optional(query_as(FULL).bind(to_db(number))).await?;
     let Some((number, digest, author, message, at, document, snapshot_sha256, snapshot, key)) = row else {
         return Ok(None);
     };
@@ -93,24 +92,23 @@ pub async fn full(pool: &Pool<Db>, number: u64) -> Result<Option<FullRevision>, 
     }))
 }
 
-pub async fn by_key(pool: &Pool<Db>, key: &str) -> Result<Option<Revision>, sqlx::Error> {
-    let row: Option<Columns> = sqlx::query_as(BY_KEY).bind(key).fetch_optional(pool).await?;
+pub async fn by_key(pool: &Pool, key: &str) -> Result<Option<Revision>, sqlx::Error> {
+    let row: Option<Columns> = pool.optional(query_as(BY_KEY).bind(key)).await?;
     row.map(revision).transpose()
 }
 
 /// Removes the revisions below `number` that no node runs and no rollout needs. Returns how many there were.
-pub async fn prune(pool: &Pool<Db>, leader: u64, number: u64) -> Result<u64, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn prune(pool: &Pool, leader: u64, number: u64) -> Result<u64, sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    let pruned = sqlx::query(PRUNE).bind(to_db(number)).execute(&mut *tx).await?.rows_affected();
-    sqlx::query(PRUNE_ROLLOUTS).bind(to_db(number)).execute(&mut *tx).await?;
+    let pruned = query(PRUNE).bind(to_db(number)).execute(&mut *tx).await?.rows_affected();
+    query(PRUNE_ROLLOUTS).bind(to_db(number)).execute(&mut *tx).await?;
     tx.commit().await?;
     Ok(pruned)
 }
 
 /// Newest first, below `before`.
-pub async fn list(pool: &Pool<Db>, before: u64, limit: u32) -> Result<Vec<Revision>, sqlx::Error> {
-    let rows: Vec<Columns> =
-        sqlx::query_as(LIST).bind(to_db(before)).bind(i64::from(limit)).fetch_all(pool).await?;
+pub async fn list(pool: &Pool, before: u64, limit: u32) -> Result<Vec<Revision>, sqlx::Error> {
+    let rows: Vec<Columns> = pool.all(query_as(LIST).bind(to_db(before)).bind(i64::from(limit))).await?;
     rows.into_iter().map(revision).collect()
 }

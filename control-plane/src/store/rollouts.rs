@@ -1,9 +1,8 @@
 //! Rollouts, and what they are judged by.
 
-use sqlx::{Pool, Transaction};
-
 use super::leader::fence;
-use super::{BEGIN, Db, audit, statements};
+use super::pool::{Pool, query, query_as};
+use super::{Connection, audit, statements};
 use crate::rollout::{NodeCount, Tally};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::{By, Rollout};
@@ -23,34 +22,34 @@ statements! {
 }
 
 /// Keeps a new rollout, in the transaction that makes its revision.
-pub async fn insert(tx: &mut Transaction<'_, Db>, new: &Rollout) -> Result<(), sqlx::Error> {
-    sqlx::query(INSERT)
+pub async fn insert(tx: &mut Connection, new: &Rollout) -> Result<(), sqlx::Error> {
+    query(INSERT)
         .bind(to_db(new.revision))
         .bind(to_db(new.base))
         .bind(to_db(new.version))
         .bind(new.is_under_way)
         .bind(&new.body)
-        .execute(&mut **tx)
+        .execute(&mut *tx)
         .await
         .map(drop)
 }
 
 /// Changes a rollout, if it still is what it was when it was read. Returns whether it was.
-pub async fn update_in(tx: &mut Transaction<'_, Db>, changed: &Rollout) -> Result<bool, sqlx::Error> {
-    let updated = sqlx::query(UPDATE)
+pub async fn update_in(tx: &mut Connection, changed: &Rollout) -> Result<bool, sqlx::Error> {
+    let updated = query(UPDATE)
         .bind(to_db(changed.revision))
         .bind(to_db(changed.version))
         .bind(to_db(changed.base))
         .bind(changed.is_under_way)
         .bind(&changed.body)
-        .execute(&mut **tx)
+        .execute(&mut *tx)
         .await?;
     Ok(updated.rows_affected() == 1)
 }
 
 /// The same, by itself: with what is logged of it, or under the leader's epoch.
-pub async fn update(pool: &Pool<Db>, changed: &Rollout, by: By<'_>) -> Result<bool, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn update(pool: &Pool, changed: &Rollout, by: By<'_>) -> Result<bool, sqlx::Error> {
+    let mut tx = pool.begin().await?;
     if let By::Leader(epoch) = by {
         fence(&mut tx, epoch).await?;
     }
@@ -65,9 +64,8 @@ pub async fn update(pool: &Pool<Db>, changed: &Rollout, by: By<'_>) -> Result<bo
     Ok(true)
 }
 
-pub async fn find(pool: &Pool<Db>, revision: u64) -> Result<Option<Rollout>, sqlx::Error> {
-    let row: Option<(i64, i64, bool, String)> =
-        sqlx::query_as(FIND).bind(to_db(revision)).fetch_optional(pool).await?;
+pub async fn find(pool: &Pool, revision: u64) -> Result<Option<Rollout>, sqlx::Error> {
+    let row: Option<(i64, i64, bool, String)> = pool.optional(query_as(FIND).bind(to_db(revision))).await?;
     Ok(row.map(|(base, version, is_under_way, body)| Rollout {
         revision,
         base: from_db(base),
@@ -78,9 +76,9 @@ pub async fn find(pool: &Pool<Db>, revision: u64) -> Result<Option<Rollout>, sql
 }
 
 /// Requests by node and model, in the windows that began from `since_ms` to before `until_ms`.
-pub async fn counts(pool: &Pool<Db>, since_ms: u64, until_ms: u64) -> Result<Vec<NodeCount>, sqlx::Error> {
+pub async fn counts(pool: &Pool, since_ms: u64, until_ms: u64) -> Result<Vec<NodeCount>, sqlx::Error> {
     let rows: Vec<(String, String, i64, i64)> =
-        sqlx::query_as(COUNTS).bind(to_db(since_ms)).bind(to_db(until_ms)).fetch_all(pool).await?;
+        pool.all(query_as(COUNTS).bind(to_db(since_ms)).bind(to_db(until_ms))).await?;
     let count = |(node, model, served, failed)| NodeCount {
         node,
         model,
@@ -90,9 +88,9 @@ pub async fn counts(pool: &Pool<Db>, since_ms: u64, until_ms: u64) -> Result<Vec
 }
 
 /// Removes the counts of windows that began before `before_ms`.
-pub async fn forget_counts(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget_counts(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(FORGET_COUNTS).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    query(FORGET_COUNTS).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }

@@ -8,7 +8,9 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use tokio::time::{Instant, sleep};
 
+use super::statement::Statement;
 use super::{Pools, StoreError};
+pub use queries::pool::Pool;
 
 #[path = "queries.rs"]
 pub mod queries;
@@ -19,20 +21,34 @@ pub type Db = sqlx::Sqlite;
 /// A deferred transaction that turns into a writer fails at once when another one writes.
 pub const BEGIN: &str = "begin immediate";
 
+/// Readers see one state of the file and lock nobody out.
+pub const BEGIN_READING: &str = "begin";
+
+/// Nobody stands between here and the file: what is prepared once is there the next time.
+pub const KEEPS_STATEMENTS: bool = true;
+
+/// A transaction; one that is dropped is undone.
+pub type Transaction = sqlx::Transaction<'static, Db>;
+
+/// Begins a transaction.
+pub async fn begin(pool: &sqlx::Pool<Db>, how: &'static str) -> Result<Transaction, sqlx::Error> {
+    pool.begin_with(how).await
+}
+
 /// The writing transaction is the only one already.
-pub const LOCK_MIGRATIONS: &str = "select 1";
+pub const LOCK_MIGRATIONS: Statement = Statement::new("select 1");
 
 /// As above.
-pub const LOCK_COUNTS: &str = "select 1";
+pub const LOCK_COUNTS: Statement = Statement::new("select 1");
 
 /// Which database this is.
 pub const KIND: &str = "SQLite";
 
 /// Its version, and how it is set up.
-pub const EXAMINE: &str = "select sqlite_version(), 'one file'";
+pub const EXAMINE: Statement = Statement::new("select sqlite_version(), 'one file'");
 
 /// The database's clock.
-pub const NOW_MS: &str = "select cast(unixepoch('subsec') * 1000 as integer)";
+pub const NOW_MS: Statement = Statement::new("select cast(unixepoch('subsec') * 1000 as integer)");
 
 /// The first version without the fault that corrupts a database when two connections meet at a checkpoint.
 const VERSION_MIN: (u32, u32, u32) = (3, 51, 3);
@@ -47,7 +63,7 @@ const OPEN_AGAIN: Duration = Duration::from_millis(50);
 const SQLITE_BUSY: u32 = 5;
 
 /// Opens the file, and makes it if it is not there.
-pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
+pub async fn open(file: &Path) -> Result<Pools<Pool>, StoreError> {
     let options = SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(true)
@@ -65,7 +81,7 @@ pub async fn open(file: &Path) -> Result<Pools<Db>, StoreError> {
     // Readers never checkpoint, so that the one writer does.
     let read_only = options.pragma("wal_autocheckpoint", "0").pragma("query_only", "on");
     let read = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(read_only);
-    Ok(Pools { write, read })
+    Ok(Pools { write: Pool(write), read: Pool(read) })
 }
 
 /// Opens the connection that writes. Of two who open a new file at once, the one that comes second to turn it into WAL
@@ -103,7 +119,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pools = open(&dir.path().join("sluice.db")).await.unwrap();
         let (synchronous,): (i64,) =
-            sqlx::query_as("pragma synchronous").fetch_one(&pools.write).await.unwrap();
+            sqlx::query_as("pragma synchronous").fetch_one(&pools.write.0).await.unwrap();
         assert_eq!(synchronous, 2, "full: the log is synced at each commit");
     }
 
@@ -114,7 +130,7 @@ mod tests {
             let mut opening = tokio::task::JoinSet::new();
             for _ in 0..8 {
                 let file = dir.path().join("sluice.db");
-                opening.spawn(async move { open(&file).await.unwrap().write.close().await });
+                opening.spawn(async move { open(&file).await.unwrap().write.0.close().await });
             }
             opening.join_all().await;
         }

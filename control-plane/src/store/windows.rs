@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use common::window::{RequestOutcome, Totals};
-use sqlx::{Pool, QueryBuilder, Transaction};
+use sqlx::QueryBuilder;
 
 use super::leader::fence;
-use super::{BEGIN, Db, LOCK_COUNTS, statements};
+use super::pool::{Pool, query, query_as};
+use super::{Connection, Db, LOCK_COUNTS, statements};
 use crate::rollout::Tally;
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::{AttemptRow, Claim, Claimed, Counted, RequestRow};
@@ -65,9 +66,9 @@ const ADD_TO_REQUESTS: &str = " on conflict (at_ms, model, outcome)
 
 /// Counts a window if it follows the last counted one of its boot. Nothing is kept of a window that
 /// is not counted whole.
-pub async fn claim(pool: &Pool<Db>, claim: &Claim, bucket_ms: u64) -> Result<Claimed, sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
-    sqlx::query(MAKE_BOOT).bind(&claim.node_id).bind(&claim.boot_id).execute(&mut *tx).await?;
+pub async fn claim(pool: &Pool, claim: &Claim, bucket_ms: u64) -> Result<Claimed, sqlx::Error> {
+    let mut tx = pool.begin().await?;
+    query(MAKE_BOOT).bind(&claim.node_id).bind(&claim.boot_id).execute(&mut *tx).await?;
     let claimed = match claim_next(&mut tx, claim).await? {
         Some(sums) => {
             let mismatch = claim.totals.filter(|totals| *totals != sums).map(|_| sums);
@@ -78,7 +79,7 @@ pub async fn claim(pool: &Pool<Db>, claim: &Claim, bucket_ms: u64) -> Result<Cla
         }
         None => {
             let last: (i64,) =
-                sqlx::query_as(LAST).bind(&claim.node_id).bind(&claim.boot_id).fetch_one(&mut *tx).await?;
+                query_as(LAST).bind(&claim.node_id).bind(&claim.boot_id).fetch_one(&mut *tx).await?;
             let through = from_db(last.0);
             tx.rollback().await?;
             return Ok(if claim.last_seq <= through {
@@ -93,9 +94,9 @@ pub async fn claim(pool: &Pool<Db>, claim: &Claim, bucket_ms: u64) -> Result<Cla
     Ok(claimed)
 }
 
-async fn claim_next(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<Option<Totals>, sqlx::Error> {
+async fn claim_next(tx: &mut Connection, claim: &Claim) -> Result<Option<Totals>, sqlx::Error> {
     let sums = claim.counts.totals();
-    let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(CLAIM)
+    let row: Option<(i64, i64, i64, i64)> = query_as(CLAIM)
         .bind(&claim.node_id)
         .bind(&claim.boot_id)
         .bind(to_db(claim.first_seq))
@@ -105,7 +106,7 @@ async fn claim_next(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<Optio
         .bind(to_db(sums.requests))
         .bind(to_db(sums.requests_served))
         .bind(to_db(claim.until_ms))
-        .fetch_optional(&mut **tx)
+        .fetch_optional(&mut *tx)
         .await?;
     Ok(row.map(|(attempts, attempts_ok, requests, served)| Totals {
         attempts: from_db(attempts),
@@ -115,9 +116,9 @@ async fn claim_next(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<Optio
     }))
 }
 
-async fn rebase(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<bool, sqlx::Error> {
+async fn rebase(tx: &mut Connection, claim: &Claim) -> Result<bool, sqlx::Error> {
     let sums = claim.totals.unwrap_or_else(|| claim.counts.totals());
-    let rebased = sqlx::query(REBASE)
+    let rebased = query(REBASE)
         .bind(&claim.node_id)
         .bind(&claim.boot_id)
         .bind(to_db(claim.first_seq))
@@ -127,12 +128,12 @@ async fn rebase(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<bool, sql
         .bind(to_db(sums.requests))
         .bind(to_db(sums.requests_served))
         .bind(to_db(claim.until_ms))
-        .execute(&mut **tx)
+        .execute(&mut *tx)
         .await?;
     Ok(rebased.rows_affected() == 1)
 }
 
-async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Result<(), sqlx::Error> {
+async fn add(tx: &mut Connection, claim: &Claim, bucket_ms: u64) -> Result<(), sqlx::Error> {
     // A window belongs to the bucket in which it ended. The maps are sorted, so that two windows take
     // their row locks in the same order.
     let at = to_db(claim.until_ms.saturating_sub(1) / bucket_ms * bucket_ms);
@@ -142,7 +143,7 @@ async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Res
         insert.push_values(rows, |mut row, ((model, channel, class), count)| {
             row.push_bind(at).push_bind(model).push_bind(channel).push_bind(class).push_bind(to_db(**count));
         });
-        insert.push(ADD_TO_ATTEMPTS).build().persistent(false).execute(&mut **tx).await?;
+        insert.push(ADD_TO_ATTEMPTS).build().persistent(false).execute(&mut *tx).await?;
     }
     let requests: Vec<_> = claim.counts.requests.iter().collect();
     for rows in requests.chunks(ROWS_AT_ONCE) {
@@ -150,13 +151,13 @@ async fn add(tx: &mut Transaction<'_, Db>, claim: &Claim, bucket_ms: u64) -> Res
         insert.push_values(rows, |mut row, ((model, outcome), count)| {
             row.push_bind(at).push_bind(model).push_bind(outcome).push_bind(to_db(**count));
         });
-        insert.push(ADD_TO_REQUESTS).build().persistent(false).execute(&mut **tx).await?;
+        insert.push(ADD_TO_REQUESTS).build().persistent(false).execute(&mut *tx).await?;
     }
     add_by_node(tx, claim).await
 }
 
 /// Adds what rollouts are judged by: requests that were served or failed, under the beginning of their window.
-async fn add_by_node(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<(), sqlx::Error> {
+async fn add_by_node(tx: &mut Connection, claim: &Claim) -> Result<(), sqlx::Error> {
     let mut by_model: BTreeMap<&str, Tally> = BTreeMap::new();
     for ((model, outcome), count) in &claim.counts.requests {
         let counted = match RequestOutcome::parse(outcome) {
@@ -179,23 +180,25 @@ async fn add_by_node(tx: &mut Transaction<'_, Db>, claim: &Claim) -> Result<(), 
                 .push_bind(to_db(tally.served))
                 .push_bind(to_db(tally.failed));
         });
-        insert.push(ADD_TO_NODE_COUNTS).build().persistent(false).execute(&mut **tx).await?;
+        insert.push(ADD_TO_NODE_COUNTS).build().persistent(false).execute(&mut *tx).await?;
     }
     Ok(())
 }
 
 pub async fn counted(
-    pool: &Pool<Db>,
+    pool: &Pool,
     since_ms: u64,
     step_ms: u64,
     model: Option<&str>,
 ) -> Result<Counted, sqlx::Error> {
     let (since, step) = (to_db(since_ms), to_db(step_ms).max(1));
+    let mut tx = pool.begin_reading().await?;
     let attempts: Vec<(i64, String, String, String, i64)> =
-        sqlx::query_as(ATTEMPTS).bind(since).bind(step).bind(model).fetch_all(pool).await?;
+        query_as(ATTEMPTS).bind(since).bind(step).bind(model).fetch_all(&mut *tx).await?;
     let requests: Vec<(i64, String, String, i64)> =
-        sqlx::query_as(REQUESTS).bind(since).bind(step).bind(model).fetch_all(pool).await?;
-    let (until,): (i64,) = sqlx::query_as(UNTIL).fetch_one(pool).await?;
+        query_as(REQUESTS).bind(since).bind(step).bind(model).fetch_all(&mut *tx).await?;
+    let (until,): (i64,) = query_as(UNTIL).fetch_one(&mut *tx).await?;
+    tx.commit().await?;
     let attempt = |(at, model, channel, class, count)| AttemptRow {
         at_ms: from_db(at),
         model,
@@ -217,37 +220,32 @@ pub async fn counted(
 }
 
 /// Puts counters older than `before_ms` together into buckets of `bucket_ms`. A second run changes nothing.
-pub async fn roll_up(
-    pool: &Pool<Db>,
-    leader: u64,
-    before_ms: u64,
-    bucket_ms: u64,
-) -> Result<(), sqlx::Error> {
+pub async fn roll_up(pool: &Pool, leader: u64, before_ms: u64, bucket_ms: u64) -> Result<(), sqlx::Error> {
     // The bucket of the border itself is left whole.
     let before = to_db(before_ms / bucket_ms * bucket_ms);
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(LOCK_COUNTS).execute(&mut *tx).await?;
+    query(LOCK_COUNTS).execute(&mut *tx).await?;
     for sql in [ROLL_ATTEMPTS, DROP_ROLLED_ATTEMPTS, ROLL_REQUESTS, DROP_ROLLED_REQUESTS] {
-        sqlx::query(sql).bind(before).bind(to_db(bucket_ms)).execute(&mut *tx).await?;
+        query(sql).bind(before).bind(to_db(bucket_ms)).execute(&mut *tx).await?;
     }
     tx.commit().await
 }
 
 /// Removes counters older than `before_ms`.
-pub async fn forget(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
     for sql in [FORGET_ATTEMPTS, FORGET_REQUESTS] {
-        sqlx::query(sql).bind(to_db(before_ms)).execute(&mut *tx).await?;
+        query(sql).bind(to_db(before_ms)).execute(&mut *tx).await?;
     }
     tx.commit().await
 }
 
 /// Removes boots whose newest window ended before `before_ms`.
-pub async fn forget_boots(pool: &Pool<Db>, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+pub async fn forget_boots(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
-    sqlx::query(FORGET_BOOTS).bind(to_db(before_ms)).execute(&mut *tx).await?;
+    query(FORGET_BOOTS).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }

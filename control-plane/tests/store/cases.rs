@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use control_plane::store::Store;
 use control_plane::store::entry::Entry;
 use control_plane::store::rows::{FullRevision, Heads, Key, Node, Revision, Rollout};
 
@@ -24,7 +25,7 @@ pub fn revision(number: u64) -> FullRevision {
     }
 }
 
-fn key(id: &str) -> Key {
+pub fn key(id: &str) -> Key {
     let sha256 = common::snapshot::digest(id.as_bytes());
     Key { id: id.into(), name: id.into(), sha256, created_at_ms: NOW, revoked_at_ms: None }
 }
@@ -33,8 +34,8 @@ pub fn entry() -> Entry {
     Entry { at_ms: NOW, actor: "admin".into(), action: "test".into(), ..Entry::default() }
 }
 
-pub async fn every_statement_is_taken_by_the_database(place: Arc<Place>) {
-    match place.open().await.prepare_all().await {
+pub async fn every_statement_is_taken(store: &Store) {
+    match store.prepare_all().await {
         Ok(count) => assert!(count >= 27, "{count}"),
         Err((sql, error)) => panic!("{sql}\n{error:?}"),
     }

@@ -256,6 +256,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         fleet_listen: any_port(),
         http_listen: any_port(),
         database_url: None,
+        database_listen_url: None,
         tls: None,
         authority: None,
         server_names: Vec::new(),
