@@ -18,7 +18,7 @@ mod site;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use chain::{Chain, ChainHop, Order};
 pub use diff::{Change, diff};
@@ -38,6 +38,19 @@ pub struct Checked {
     pub catalog: Catalog,
     /// What works but is probably not meant.
     pub warnings: Vec<Fault>,
+    /// Where secrets are named.
+    pub secrets: Vec<SecretUse>,
+}
+
+/// A reference to a secret of the control plane, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretUse {
+    /// The secret.
+    pub name: String,
+    /// Line in the document.
+    pub line: u32,
+    /// Where, in the words of the document.
+    pub path: String,
 }
 
 /// What a valid document says.
@@ -59,7 +72,7 @@ pub struct Channel {
     pub dialects: Vec<Dialect>,
     /// `http` or `https`, without a slash at its end.
     pub base_url: String,
-    /// `env:NAME` or `file:PATH`; none when the upstream wants none.
+    /// `env:NAME`, `file:PATH` or `secret:NAME`; none when the upstream wants none.
     pub credential: Option<String>,
     /// How the credential is shown, where it is given.
     pub auth: Option<Auth>,
@@ -131,12 +144,17 @@ pub struct Prices {
 /// Reads and checks a document, TOML or JSON. Every fault is reported, in the order of the
 /// document; nothing of a faulty document is kept.
 pub fn parse(document: &[u8]) -> Result<Checked, Vec<Fault>> {
+    parse_knowing(document, None)
+}
+
+/// The same where it is known which secrets there are: naming another one is a fault.
+pub fn parse_knowing(document: &[u8], secrets: Option<&BTreeSet<String>>) -> Result<Checked, Vec<Fault>> {
     if document.len() > CATALOG_BYTES_MAX {
         let message =
             format!("the document has {} bytes; at most {CATALOG_BYTES_MAX} are read", document.len());
         return Err(vec![Fault { line: 0, path: String::new(), message }]);
     }
-    check::check(&read::read(document)?)
+    check::check(&read::read(document)?, secrets)
 }
 
 impl Catalog {
@@ -158,6 +176,13 @@ impl Catalog {
     /// The models, sorted by name.
     pub fn models(&self) -> impl ExactSizeIterator<Item = (&Model, &Entry)> {
         self.models.iter()
+    }
+
+    /// The channels that name a secret of the control plane, with its name.
+    pub fn secrets(&self) -> impl Iterator<Item = (&ChannelId, &str)> {
+        self.channels
+            .iter()
+            .filter_map(|(id, channel)| Some((id, field::secret_name(channel.credential.as_deref()?)?)))
     }
 
     /// A channel by its id.

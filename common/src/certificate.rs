@@ -23,6 +23,8 @@ pub struct Facts {
     pub expires_at_ms: u64,
     /// Of the public key, which stays the same over renewals.
     pub key_sha256: Sha,
+    /// That key, as the certificate holds it: of an elliptic curve, the point.
+    pub public_key: Vec<u8>,
     /// The node that it speaks for, if it is a node's.
     pub node_id: Option<String>,
     /// Whether it may sign others.
@@ -48,6 +50,7 @@ pub fn read(der: &[u8]) -> Option<Facts> {
         begins_at_ms: ms(certificate.validity().not_before.timestamp()),
         expires_at_ms: ms(certificate.validity().not_after.timestamp()),
         key_sha256: digest(certificate.public_key().raw),
+        public_key: certificate.public_key().subject_public_key.data.to_vec(),
         node_id,
         is_authority: certificate.is_ca(),
     })

@@ -30,6 +30,8 @@ const GATE_COMPLETE: &str = "gate-complete";
 /// A route says how much it takes.
 const CONTEXT_WINDOW: &str = "context-window";
 
+/// A channel names a secret of the control plane. Who knows it takes the secrets that it is sent, too.
+pub const SECRETS: &str = "secrets";
 /// Not of snapshots: the node says what it would make of a catalog.
 pub const PROBE: &str = "probe";
 /// Not of snapshots: the node leaves when it is told to.
@@ -39,7 +41,17 @@ pub const RETRY: &str = "retry";
 
 /// Every feature that nodes of this version know, the dialects among them.
 pub fn known() -> Features {
-    let own = [AUTH, PATHS, OVERRIDES, LIMITS_CHANNEL, INCLUDE_USAGE, TLS_CA, GATE_COMPLETE, CONTEXT_WINDOW];
+    let own = [
+        AUTH,
+        PATHS,
+        OVERRIDES,
+        LIMITS_CHANNEL,
+        INCLUDE_USAGE,
+        TLS_CA,
+        GATE_COMPLETE,
+        CONTEXT_WINDOW,
+        SECRETS,
+    ];
     let protocol = [PROBE, LEAVE, RETRY];
     own.into_iter().chain(protocol).map(str::to_owned).chain(Dialect::ALL.map(of_dialect)).collect()
 }
@@ -64,6 +76,7 @@ pub fn needed(snapshot: &pb::Snapshot) -> Features {
             (LIMITS_CHANNEL, channel.limits() == pb::Limits::Channel),
             (INCLUDE_USAGE, channel.include_usage),
             (TLS_CA, !channel.tls_ca_file.is_empty()),
+            (SECRETS, channel.credential.starts_with("secret:")),
         ];
         needed.extend(own.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name.to_owned()));
     }
@@ -166,6 +179,9 @@ mod tests {
             assert_eq!(needed(&snapshot(channel, route)), features(&["dialect-openai-chat", name]), "{name}");
             assert!(known().contains(name), "{name}");
         }
+        let secret = pb::Channel { credential: "secret:a".into(), ..plain };
+        assert_eq!(needed(&snapshot(secret, route)), features(&["dialect-openai-chat", "secrets"]));
+        assert!(known().contains("secrets"));
         for dialect in Dialect::ALL {
             assert!(known().contains(&format!("dialect-{dialect}")), "{dialect}");
         }

@@ -1,6 +1,6 @@
 //! The words that both sides of Sluice share. In reading order: what a dialect, a failure class and
 //! an error code are; the operator's catalog and its compiled snapshot; how a chain is walked;
-//! the windows that come home;
+//! the windows that come home; credentials and how they are sealed;
 //! then the small parts that every service needs.
 //!
 //! Nothing here opens a socket, reads a database or decides by a clock of its own.
@@ -21,6 +21,10 @@ pub mod snapshot;
 
 pub mod walk;
 pub mod window;
+
+pub mod hpke;
+pub mod sealed;
+pub mod secret;
 
 pub mod backoff;
 pub mod certificate;

@@ -29,6 +29,13 @@ pub const GATE_WHOLE_BYTES_MAX: usize = if cfg!(fuzzing) { 16 * 1024 } else { 4 
 /// What all gates of a process hold together. Above it a gate commits with the next bytes that come.
 pub const GATE_HELD_BYTES_TOTAL_MAX: usize = 256 * 1024 * 1024;
 
+/// Secrets that a control plane keeps at most: all of them go to each node in one message, …
+pub const SECRETS_MAX: usize = 1000;
+/// … which this many bytes keep small beside a snapshot.
+pub const SECRETS_BYTES_MAX: usize = 512 * 1024;
+/// How often a node looks whether a file with a credential has changed.
+pub const CREDENTIAL_LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// A usage object has a few hundred bytes; of a larger one nothing is kept.
 pub const USAGE_BYTES_MAX: usize = 8 * 1024;
 /// A number in it above this is none: tokens of an answer are far below, and what is priced must not overflow.

@@ -18,3 +18,29 @@ pub mod fleet {
 pub mod admin {
     tonic::include_proto!("sluice.admin.v1");
 }
+
+impl std::fmt::Debug for admin::SetSecretRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SetSecretRequest({:?}, …)", self.name)
+    }
+}
+
+impl std::fmt::Debug for fleet::ChannelSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ChannelSecret({:?}, …)", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_hold_a_credential_are_shown_without_it() {
+        let set = admin::SetSecretRequest { name: "n".into(), value: b"sk-hidden".to_vec() };
+        let one = fleet::ChannelSecret { name: "n".into(), value: "sk-hidden".into() };
+        let all = fleet::SecretSet { secrets: vec![one] };
+        assert_eq!(format!("{set:?}"), "SetSecretRequest(\"n\", …)");
+        assert_eq!(format!("{all:?}"), "SecretSet { secrets: [ChannelSecret(\"n\", …)] }");
+    }
+}

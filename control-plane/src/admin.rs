@@ -11,6 +11,7 @@ mod doctor;
 mod keys;
 mod nodes;
 mod rollouts;
+mod secrets;
 mod status;
 mod tokens;
 

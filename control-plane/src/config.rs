@@ -97,6 +97,9 @@ pub struct Settings {
     /// How long a node's certificate lives, 5s to 90d; it is renewed at half of that [default: 7d]
     #[arg(long, env = "SLUICE_NODE_CERTIFICATE_LIFE", value_name = "DURATION")]
     pub node_certificate_life: Option<String>,
+    /// File with 32 random bytes that secrets of channels are sealed with at rest; of several the first seals and all open
+    #[arg(long, env = "SLUICE_SECRET_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
+    pub secret_key_file: Option<Vec<PathBuf>>,
     /// Plaintext off loopback: for a proxy in front that terminates TLS
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
@@ -152,6 +155,8 @@ pub struct Config {
     pub server_names: Vec<String>,
     /// How long certificates live that the authority signs.
     pub node_certificate_life: Duration,
+    /// Keys of secrets at rest, the one that seals first.
+    pub secret_key_files: Vec<PathBuf>,
     /// Whether a new epoch begins.
     pub new_epoch: bool,
     /// Look of log lines.
@@ -272,6 +277,12 @@ impl Config {
             authority,
             server_names,
             node_certificate_life,
+            secret_key_files: settings
+                .secret_key_file
+                .unwrap_or_default()
+                .into_iter()
+                .filter(given)
+                .collect(),
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
         })

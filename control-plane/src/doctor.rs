@@ -101,6 +101,7 @@ pub async fn examine(plane: &Plane, caller_ms: Option<u64>) -> Result<Vec<Check>
     found.push(checks::jobs(ages));
     let wanted = plane.head.now();
     found.extend(checks::nodes(&plane.nodes.list(wanted.as_deref())));
+    found.extend(wanted.map(|wanted| checks::secrets(&wanted.target.secrets, plane.keyring.sealing_id())));
     for listener in &plane.listeners {
         found.push(checks::listener(listener));
         if let Some(expires_at_ms) = plane.metrics.certificate_expires_at_ms(listener.name) {

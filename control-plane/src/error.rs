@@ -2,6 +2,7 @@
 
 use common::catalog::Fault;
 
+use crate::secrets::keyring::OpenFault;
 use crate::store::StoreError;
 use crate::store::backup::BackupFault;
 
@@ -47,6 +48,19 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// Something that is served needs it.
+    #[error("the {what} {name} is used by {by}")]
+    InUse {
+        /// What kind of thing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Who needs it.
+        by: String,
+    },
+    /// A secret cannot be opened.
+    #[error(transparent)]
+    Secret(#[from] OpenFault),
     /// What was shown proves nothing.
     #[error("{0}")]
     Unauthenticated(&'static str),

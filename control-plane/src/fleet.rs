@@ -24,6 +24,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::error::Error;
 use crate::grpc::auth::fleet::Speaker;
 use crate::grpc::status;
+use crate::listener::Proof;
 use crate::plane::Plane;
 use admit::Admission;
 use session::Greeting;
@@ -71,7 +72,8 @@ impl FleetSync for Fleet {
         self.admit()?;
         let wanted = Subscription::new(&self.plane).ok_or_else(|| status::of(Error::NotReady))?;
         let (outbound, messages) = mpsc::channel(stream::QUEUE);
-        let origin = speaker.origin(&self.plane);
+        let proof = request.extensions().get::<Proof>().cloned().unwrap_or_default();
+        let origin = speaker.origin(&self.plane, &proof);
         let stream = Stream { plane: self.plane.clone(), inbound: request.into_inner(), outbound, origin };
         let greeting = self.greeting.clone();
         self.tasks.spawn("node stream", |stop| stream.run(greeting, wanted, stop));

@@ -26,6 +26,9 @@ const ADMIN_MESSAGE_BYTES_MAX: usize = 2 * CATALOG_BYTES_MAX;
 /// A window of a busy node, and what a node says of itself.
 const FLEET_MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// A value above its limit is still read, so that it can be said.
+const SECRET_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
 /// Anybody may ask for a certificate, so that little is read before it is known who does.
 const ENROLMENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
@@ -34,6 +37,8 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
     let admin = Admin { plane: plane.clone() };
     let catalog = admin_pb::catalog_service_server::CatalogServiceServer::new(admin.clone())
         .max_decoding_message_size(ADMIN_MESSAGE_BYTES_MAX);
+    let secrets = admin_pb::secret_service_server::SecretServiceServer::new(admin.clone())
+        .max_decoding_message_size(SECRET_MESSAGE_BYTES_MAX);
     let mut routes = Routes::builder();
     routes
         .add_service(catalog)
@@ -47,6 +52,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
         .add_service(admin_pb::token_service_server::TokenServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
         .add_service(admin_pb::rollout_service_server::RolloutServiceServer::new(admin.clone()))
+        .add_service(secrets)
         .add_service(admin_pb::status_service_server::StatusServiceServer::new(admin))
         .add_service(health_service(health))
         .add_service(reflection().build_v1()?)
@@ -95,6 +101,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.KeyService",
         "sluice.admin.v1.NodeService",
         "sluice.admin.v1.RolloutService",
+        "sluice.admin.v1.SecretService",
         "sluice.admin.v1.StatusService",
         "sluice.admin.v1.AuthorityService",
         "sluice.admin.v1.TokenService",

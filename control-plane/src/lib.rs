@@ -28,6 +28,7 @@ mod page;
 mod plane;
 mod revision;
 mod rollout;
+mod secrets;
 mod serve;
 pub mod store;
 

@@ -9,7 +9,7 @@ mod order;
 mod tests;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +70,14 @@ struct Entry {
     config_since_ms: u64,
     /// What it should run and does not, and since when.
     owes: Option<(Applied, u64)>,
+}
+
+impl Entry {
+    /// Whether it was heard of within the last day, and did not leave.
+    fn is_there(&self, now_ms: u64) -> bool {
+        self.stream.is_some()
+            || (!self.facts.drained && now_ms.saturating_sub(self.last_seen_at_ms) < RECENT_MS)
+    }
 }
 
 /// Where an open stream is reached.
@@ -190,16 +198,28 @@ impl Nodes {
     pub fn lacking(&self, needs: &Needs) -> Vec<Lacking> {
         let now = self.clock.now_ms();
         let nodes = self.lock();
-        let there = nodes.iter().filter(|(_, entry)| {
-            entry.stream.is_some()
-                || (!entry.facts.drained && now.saturating_sub(entry.last_seen_at_ms) < RECENT_MS)
-        });
+        let there = nodes.iter().filter(|(_, entry)| entry.is_there(now));
         let lacking = there.map(|(id, entry)| Lacking {
             node_id: id.clone(),
             version: entry.facts.version.clone(),
             lacks: entry.facts.lacks(needs),
         });
         lacking.filter(|lacking| !lacking.lacks.is_empty()).collect()
+    }
+
+    /// Nodes that are given no secrets, because they show no certificate of their own, likewise.
+    pub fn uncertified(&self) -> Vec<String> {
+        let now = self.clock.now_ms();
+        let nodes = self.lock();
+        let without = nodes.iter().filter(|(_, entry)| entry.is_there(now) && !entry.facts.is_certified);
+        without.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Catalogs of an epoch that some node runs, or ran when it was last heard of.
+    pub fn applied_revisions(&self, epoch: u64) -> BTreeSet<u64> {
+        let nodes = self.lock();
+        let applied = nodes.values().map(|entry| entry.facts.applied).filter(|one| one.epoch == epoch);
+        applied.filter_map(|applied| applied.catalog).map(|part| part.version).collect()
     }
 
     /// Nodes whose stream is open here, and nodes that were ever seen.

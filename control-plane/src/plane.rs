@@ -16,6 +16,7 @@ use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::revision::head::{Head, Wanted};
+use crate::secrets::keyring::Keyring;
 use crate::store::Store;
 use crate::store::entry::Entry;
 
@@ -25,6 +26,8 @@ pub struct Plane {
     pub store: Store,
     /// What is wanted now: `plane.wanted()?` for the current revision and its catalog.
     pub head: Head,
+    /// What secrets are sealed with.
+    pub keyring: Arc<Keyring>,
     /// The tokens of operators.
     pub access: Known,
     /// The fleet, live.

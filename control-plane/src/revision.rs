@@ -5,6 +5,7 @@ pub mod encoded;
 pub mod head;
 pub mod probe;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::error::Error;
 use crate::nodes::Lacking;
 use crate::plane::Plane;
 use crate::rollout::{Rollout, State, Strategy, run};
+use crate::secrets;
 use crate::store::rows::{FullRevision, Revision};
 use encoded::Encoded;
 use probe::ProbedNode;
@@ -128,7 +130,14 @@ pub async fn apply(plane: &Plane, ask: Apply<'_>) -> Result<Applied, Error> {
         let message = "say why all nodes are to have it at once".to_owned();
         return Err(Error::Argument { field: "reason", message });
     }
-    let Checked { catalog, mut warnings } = read(ask.document.clone()).await?.map_err(Error::Catalog)?;
+    // The way back is never barred: a secret that is gone suspends its channel, and nothing else.
+    let secrets = match ask.replaces {
+        Replaces::Superseded => Some(secrets::names(plane).await?),
+        Replaces::Undone(_) | Replaces::Aborted(_) => None,
+    };
+    let checked = read_knowing(ask.document.clone(), secrets).await?.map_err(Error::Catalog)?;
+    let Checked { catalog, mut warnings, secrets } = checked;
+    warnings.extend(secrets::withheld(plane, &secrets)?);
     let (plan, catalog, sha256) = (catalog.rollout().clone(), Arc::new(catalog), digest(&ask.document));
     // Numbers go on from what nodes were given, also in a database that was put back under this process.
     plane.head.refresh(&plane.store).await?;
@@ -258,7 +267,15 @@ async fn made_before(plane: &Plane, idempotency_key: &str) -> Result<Option<Revi
 
 /// Reads and checks a document. Megabytes take a second, in which this thread serves others.
 pub async fn read(document: Bytes) -> Result<Result<Checked, Vec<Fault>>, Error> {
-    off_thread(move || catalog::parse(&document)).await
+    read_knowing(document, None).await
+}
+
+/// The same of a document that is not applied yet: it may name no secret but these, if they are given.
+pub async fn read_knowing(
+    document: Bytes,
+    secrets: Option<BTreeSet<String>>,
+) -> Result<Result<Checked, Vec<Fault>>, Error> {
+    off_thread(move || catalog::parse_knowing(&document, secrets.as_ref())).await
 }
 
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
@@ -316,7 +333,7 @@ mod tests {
             crate::keys::create(&fixture.plane, &Caller::bootstrap(), "b").await.is_err(),
             "nothing can be read by now"
         );
-        fixture.execute("insert into part (kind, version) values ('keys', 3)").await;
+        fixture.execute("insert into part (kind, version) values ('keys', 3), ('secrets', 1)").await;
         let next = Apply { document: format!("{CATALOG}# the next").into(), ..apply_of(b"") };
         let applied = apply(&fixture.plane, next).await.unwrap();
         assert_eq!((applied.revision.number, applied.changed), (2, true));

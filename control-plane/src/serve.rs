@@ -37,6 +37,7 @@ use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::plane::Plane;
 use crate::revision::head::Head;
+use crate::secrets::keyring::{KeyFileFault, Keyring, OpenFault};
 use crate::store::{Store, StoreError};
 use crate::{audit, error, folder, grpc, http, jobs};
 use certificates::Certificates;
@@ -89,6 +90,14 @@ pub enum ServeError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A key of secrets cannot be used.
+    #[error(transparent)]
+    SecretKey(#[from] KeyFileFault),
+    /// None of the keys is the one that the secrets are sealed with.
+    #[error(
+        "{0}; give the key file that sealed it, also behind others, or none at all to start without secrets"
+    )]
+    SecretKeyWrong(OpenFault),
     /// What is wanted cannot be read.
     #[error(transparent)]
     Head(#[from] error::Error),
@@ -118,6 +127,7 @@ pub async fn serve_with(
         None => folder.token("node.token")?,
         Some(path) => folder::given_token(path)?,
     });
+    let keyring = Arc::new(Keyring::load(&config.secret_key_files)?);
     let ready = Ready::default();
     let oidc = config.oidc.clone().map(Oidc::new).transpose()?;
     let clock = Clock::system();
@@ -135,7 +145,7 @@ pub async fn serve_with(
     listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
-        opened = Box::pin(Running::open(&config, &folder, standing, clock, authority)) => opened.map(Some),
+        opened = Box::pin(Running::open(&config, &folder, standing, clock, (authority, keyring))) => opened.map(Some),
     };
     let running = match opened {
         Ok(Some(running)) => running,
@@ -244,7 +254,7 @@ impl Running {
         folder: &Folder,
         listeners: Vec<Listening>,
         clock: Clock,
-        authority: Option<Arc<Authorities>>,
+        (authority, keyring): (Option<Arc<Authorities>>, Arc<Keyring>),
     ) -> Result<Self, ServeError> {
         let store = open_store(config, folder, &clock).await?;
         let nodes = Nodes::new(clock.clone());
@@ -255,8 +265,13 @@ impl Running {
             store.begin_epoch(over, next, &audit::epoch_entry(clock.now_ms(), over, next)).await?;
             tracing::warn!(over, epoch = next, "a new epoch begins, as --new-epoch asks: nodes obey it");
         }
-        let head = Head::unread(clock.clone());
+        let head = Head::unread(clock.clone(), keyring.clone());
         head.refresh(&store).await?;
+        if let Some(fault @ OpenFault::OtherKey { .. }) =
+            head.now().as_deref().and_then(|wanted| wanted.target.secrets.fault())
+        {
+            return Err(ServeError::SecretKeyWrong(fault.clone()));
+        }
         let access = Known::default();
         access.refresh(&store).await?;
         let identity = Identity::new(authority);
@@ -264,6 +279,7 @@ impl Running {
         let plane = Plane {
             store,
             head,
+            keyring,
             access,
             nodes,
             identity,

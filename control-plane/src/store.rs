@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_access.sql"),
     include_str!("../migrations/0007_identity.sql"),
     include_str!("../migrations/0008_leader.sql"),
+    include_str!("../migrations/0009_secrets.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -173,6 +174,7 @@ fn fenced<T>(written: Result<T, sqlx::Error>) -> Result<T, StoreError> {
 }
 
 mod identities;
+mod sealed;
 
 impl Store {
     /// Opens the file `sluice.db` of a data folder, and brings it up to date.

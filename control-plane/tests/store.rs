@@ -28,6 +28,8 @@ mod pooled;
 mod replicas;
 #[path = "store/rollouts.rs"]
 mod rollouts;
+#[path = "store/secrets.rs"]
+mod secrets;
 #[path = "store/windows.rs"]
 mod windows;
 
@@ -178,6 +180,9 @@ suite! {
     identity::a_revoked_node_is_kept_out_until_a_token_that_is_newer,
     identity::only_the_key_of_a_node_renews_its_certificate,
     identity::the_version_moves_with_every_enrolment_and_revocation,
+    secrets::a_secret_is_set_over_the_version_that_was_seen_and_comes_back_as_it_was,
+    secrets::of_many_who_set_over_the_same_version_one_does,
+    secrets::a_secret_is_deleted_over_the_version_that_was_seen,
     windows::a_window_counts_once_and_its_reply_may_be_lost,
     windows::fr_039_a_window_that_cannot_be_added_is_not_claimed_either,
     windows::fr_041_boots_are_told_apart_by_their_id_alone,

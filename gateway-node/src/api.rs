@@ -29,8 +29,9 @@ use crate::budget::Budget;
 use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
-use crate::table::Tables;
+use crate::table::{Table, Tables};
 use crate::upstream::Connections;
+use crate::upstream::sources::Sources;
 use answer::{AnswerBody, Head, refused};
 use auth::Keys;
 pub use open::Open;
@@ -56,6 +57,8 @@ pub struct Gateway {
     pub metrics: Metrics,
     /// Connections to upstreams.
     pub connections: Connections,
+    /// Where credentials come from.
+    pub sources: Sources,
     lookup: Lookup,
     settings: Settings,
     clock: Clock,
@@ -86,6 +89,7 @@ impl Gateway {
             bindings,
             metrics,
             connections,
+            sources: Sources::default(),
             lookup,
             settings,
             clock,
@@ -95,6 +99,12 @@ impl Gateway {
             is_draining: AtomicBool::new(false),
             readiness_asked: Mutex::default(),
         })
+    }
+
+    /// Looks at no other files for credentials than those that this table names.
+    pub fn watch_credentials_of(&self, table: Option<&Table>) {
+        let channels = table.into_iter().flat_map(Table::channels);
+        self.sources.retain(channels.map(|channel| channel.credential_from.as_str()));
     }
 
     /// Requests that have not ended.

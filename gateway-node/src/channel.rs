@@ -44,6 +44,10 @@ pub struct Channel {
     pub overrides: Vec<Override>,
     /// What its rate limits are about.
     pub limits: Limits,
+    /// Where its credential comes from; empty where it has none.
+    pub credential_from: String,
+    /// Why that cannot be had now. What it shows is the last one that could, if there was one.
+    pub credential_fault: Option<String>,
     /// What it shows to the upstream; the credential's own suspension is shared by all that show it.
     pub credential: Showing,
     /// What this process knows of it.

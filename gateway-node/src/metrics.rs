@@ -104,6 +104,8 @@ struct Inner {
     unreported: Family<RouteLabels, Counter>,
     open: Family<ChannelLabels, Gauge>,
     suspended: Family<ChannelLabels, Gauge>,
+    credential_faults: Family<ChannelLabels, Gauge>,
+    credential_changes: Counter,
     channels: Mutex<HashSet<String>>,
     revision: Gauge,
     epoch: Gauge,
@@ -140,6 +142,8 @@ impl Metrics {
             unreported: Family::default(),
             open: Family::default(),
             suspended: Family::default(),
+            credential_faults: Family::default(),
+            credential_changes: Counter::default(),
             channels: Mutex::default(),
             revision: Gauge::default(),
             epoch: Gauge::default(),
@@ -172,6 +176,16 @@ impl Metrics {
         );
         r.register("breaker_open", "1 while the breaker keeps the channel out", inner.open.clone());
         r.register("channel_suspended", "1 while the channel is suspended", inner.suspended.clone());
+        r.register(
+            "credential_fault",
+            "1 while the channel's credential cannot be had, though the last one that could may be shown on",
+            inner.credential_faults.clone(),
+        );
+        r.register(
+            "credential_changes",
+            "Credentials that were taken from a file or a secret without a new revision",
+            inner.credential_changes.clone(),
+        );
         r.register("revision", "Catalog revision that is served, 0 without any", inner.revision.clone());
         r.register("epoch", "Epoch of the control plane that is obeyed", inner.epoch.clone());
         r.register("connected", "1 while the control plane's stream is open", inner.connected.clone());
@@ -258,10 +272,16 @@ impl Metrics {
     }
 
     /// Shows the state of a channel; those not named by [`Metrics::retain_channels`] are forgotten.
-    pub fn channel_state(&self, id: &str, is_open: bool, is_suspended: bool) {
+    pub fn channel_state(&self, id: &str, is_open: bool, is_suspended: bool, has_credential_fault: bool) {
         let labels = ChannelLabels { channel: id.to_owned() };
         self.0.open.get_or_create(&labels).set(is_open.into());
         self.0.suspended.get_or_create(&labels).set(is_suspended.into());
+        self.0.credential_faults.get_or_create(&labels).set(has_credential_fault.into());
+    }
+
+    /// Counts credentials that changed under the table in force.
+    pub fn credentials_changed(&self, count: usize) {
+        self.0.credential_changes.inc_by(count as u64);
     }
 
     /// Shows how many bytes of request bodies, and of answers that gates hold, are in memory.
@@ -280,6 +300,7 @@ impl Metrics {
             let labels = ChannelLabels { channel: gone.clone() };
             self.0.open.remove(&labels);
             self.0.suspended.remove(&labels);
+            self.0.credential_faults.remove(&labels);
         }
         *known = now;
     }
@@ -370,7 +391,7 @@ mod tests {
         channel.gate_decision("content");
         channel.headers_seconds(Duration::from_millis(20));
         channel.gate_held(Duration::from_millis(20));
-        metrics.channel_state("a", true, false);
+        metrics.channel_state("a", true, false, true);
         metrics.request("m", RequestOutcome::Served);
         let usage = Usage { input: 7, cached_input: 3, searches: 1, audio_ms: 1500, ..Usage::default() };
         metrics.spent("m", "a", &Spent::Reported(usage));
@@ -393,6 +414,8 @@ mod tests {
             r#"sluice_units_total{model="m",channel="a",kind="audio_second"} 1.5"#,
             r#"sluice_usage_unreported_total{model="m",channel="a"} 1"#,
             r#"sluice_breaker_open{channel="a"} 1"#,
+            r#"sluice_credential_fault{channel="a"} 1"#,
+            "sluice_credential_changes_total 0",
             "sluice_revision 42",
             r#"sluice_memory_bytes{place="gates"} 8"#,
             r#"sluice_job_last_success_timestamp_seconds{job="seal"} 1.5"#,
@@ -407,8 +430,8 @@ mod tests {
     fn the_state_of_a_channel_that_is_gone_is_not_shown() {
         let metrics = Metrics::new();
         metrics.retain_channels(["a".to_owned(), "b".to_owned()]);
-        metrics.channel_state("a", true, false);
-        metrics.channel_state("b", true, false);
+        metrics.channel_state("a", true, false, true);
+        metrics.channel_state("b", true, false, false);
         metrics.retain_channels(["b".to_owned()]);
         let text = metrics.render();
         assert!(!text.contains(r#"sluice_breaker_open{channel="a"}"#), "{text}");

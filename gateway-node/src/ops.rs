@@ -143,7 +143,9 @@ impl Ops {
             let now = Instant::now();
             for channel in table.channels() {
                 let is_suspended = chains::is_suspended(channel, now);
-                metrics.channel_state(channel.id.as_str(), channel.open_until(now).is_some(), is_suspended);
+                let is_open = channel.open_until(now).is_some();
+                let has_fault = channel.credential_fault.is_some();
+                metrics.channel_state(channel.id.as_str(), is_open, is_suspended, has_fault);
             }
         }
         metrics.spooled(observer.spooled());

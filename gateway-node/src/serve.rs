@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use common::clock::Clock;
 use common::id::BootId;
-use common::limits::SHUTDOWN_BOUND;
+use common::limits::{CREDENTIAL_LOOK_EVERY, SHUTDOWN_BOUND};
 use common::tasks::Tasks;
 use common::tls::{self, Tls, Watch};
 use tokio::net::TcpListener;
@@ -104,9 +104,9 @@ impl Node {
         let metrics = Metrics::new();
         let bindings = Bindings::open(folder.path(), clock.clone())
             .context("cannot open the journal of bindings in the data folder")?;
-        let certificates = Certificates::open(folder.path(), node_id.as_str())?;
-        let links =
-            Arc::new(Links::new(config.token_file, config.control_plane_ca, certificates, clock.clone()));
+        let certificates = Arc::new(Certificates::open(folder.path(), node_id.as_str())?);
+        let own = certificates.clone();
+        let links = Arc::new(Links::new(config.token_file, config.control_plane_ca, own, clock.clone()));
         let (link, linked) = watch::channel(None);
         let lookup = Lookup::new(asking(config.control_planes.clone(), links.clone(), linked.clone()));
         let settings = api::Settings { allow_anonymous: config.allow_anonymous };
@@ -114,7 +114,7 @@ impl Node {
         let gateway = Gateway::new(settings, observer, bound, metrics, connections, clock.clone());
         let keep = Keep::open(&folder.path().join("snapshots"), env!("CARGO_PKG_VERSION"))
             .context("cannot open the last known good config in the data folder")?;
-        let applier = Arc::new(Applier::new(gateway.clone(), keep));
+        let applier = Arc::new(Applier::new(gateway.clone(), certificates, keep));
         applier.start().context("cannot read the last known good config in the data folder")?;
 
         let opened = config.tls.clone().map(Watch::open).transpose()?;
@@ -149,6 +149,9 @@ impl Node {
             api::accept::run(data, data_tls, callers, until, grace).await;
         });
         tasks.spawn("settle", |stop| applier.clone().settle(stop));
+        tasks.spawn("credentials", |stop| {
+            look_at_credentials(gateway.clone(), applier.clone(), clock.clone(), stop)
+        });
         tasks.spawn("seal", |stop| seal_every(config.window, gateway.clone(), clock.clone(), stop));
 
         let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked.clone(), clock.clone());
@@ -262,6 +265,24 @@ impl Done {
 
 async fn bind(name: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot open the {name} listener on {address}"))
+}
+
+/// Files with credentials are looked at by the clock: whoever replaces one tells nobody.
+async fn look_at_credentials(
+    gateway: Arc<Gateway>,
+    applier: Arc<Applier>,
+    clock: Clock,
+    stop: CancellationToken,
+) {
+    let mut ticks = interval(CREDENTIAL_LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        let looking = applier.clone();
+        match tokio::task::spawn_blocking(move || looking.look_at_credentials()).await {
+            Ok(()) => gateway.metrics.beat("credentials", clock.now_ms()),
+            Err(_) => tracing::error!("looking at the credentials broke down"),
+        }
+    }
 }
 
 async fn seal_every(window: Duration, gateway: Arc<Gateway>, clock: Clock, stop: CancellationToken) {

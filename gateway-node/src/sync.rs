@@ -46,7 +46,8 @@ const QUEUE: usize = 16;
 const PROBES_MAX: usize = 2;
 /// Room in a message beside the snapshot.
 const ENVELOPE_BYTES_MAX: usize = 1024 * 1024;
-/// How often it is looked whether breakers opened or closed; that is told without waiting for the heartbeat.
+/// How often it is looked whether breakers opened or closed, or a credential cannot be had; that is told without waiting
+/// for the heartbeat.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a leaving node waits for its farewell to be read.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -67,6 +68,15 @@ pub(crate) struct Identity {
     pub data_address: String,
     /// Where operators look.
     pub ops_address: String,
+}
+
+/// What operators are told of without waiting for the heartbeat.
+#[derive(Clone, PartialEq)]
+struct Now {
+    /// Channels with an open breaker.
+    open_channels: Vec<String>,
+    /// What works but wants a person.
+    warnings: Vec<pb::Violation>,
 }
 
 /// The stream's owner.
@@ -166,7 +176,7 @@ impl Sync {
 
     async fn follow(&mut self, link: Link, tx: Said, mut inbound: Heard, leave: &CancellationToken) -> End {
         let mut session = Session::new(Instant::now());
-        let mut told = Vec::new();
+        let mut told = self.now();
         let mut look_at = Instant::now() + LOOK_EVERY;
         let mut probes = JoinSet::new();
         loop {
@@ -198,7 +208,7 @@ impl Sync {
                 () = sleep_until(session.deadline()) => Event::Tick,
                 () = sleep_until(look_at) => {
                     look_at = Instant::now() + LOOK_EVERY;
-                    if self.open_channels() == told {
+                    if self.now() == told {
                         continue;
                     }
                     Event::Changed
@@ -213,7 +223,7 @@ impl Sync {
                         }
                     }
                     Action::Beat => {
-                        told = self.open_channels();
+                        told = self.now();
                         if let Err(end) = send(&tx, Up::Heartbeat(self.heartbeat(told.clone()))) {
                             return end;
                         }
@@ -322,13 +332,18 @@ impl Sync {
         }
     }
 
-    fn heartbeat(&self, open_channels: Vec<String>) -> pb::NodeHeartbeat {
+    fn heartbeat(&self, Now { open_channels, warnings }: Now) -> pb::NodeHeartbeat {
         pb::NodeHeartbeat {
             applied: Some(self.applier.applied()),
             open_channels,
             in_flight: self.gateway.in_flight(),
             oldest_window_age_ms: self.gateway.observer.oldest_window_age().as_millis() as u64,
+            warnings: Some(pb::Warnings { violations: warnings }),
         }
+    }
+
+    fn now(&self) -> Now {
+        Now { open_channels: self.open_channels(), warnings: self.applier.warnings() }
     }
 
     fn open_channels(&self) -> Vec<String> {

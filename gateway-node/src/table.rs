@@ -17,6 +17,7 @@ use http::uri::InvalidUri;
 
 use common::dialect::Dialect;
 use common::id::{ChannelId, Model};
+use common::pb::fleet as pb;
 
 use crate::channel::{Channel, RouteState};
 use crate::dialect::operation::Operation;
@@ -56,6 +57,8 @@ pub struct Table {
     /// The way to each channel for what it made.
     things: Things,
     models: HashMap<Model, Entry>,
+    /// Credentials that cannot be had here now.
+    warnings: Vec<pb::Violation>,
 }
 
 struct Entry {
@@ -156,6 +159,11 @@ impl Table {
     /// Every channel, by id.
     pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
         self.channels.values()
+    }
+
+    /// What works but wants a person: credentials that cannot be had here now.
+    pub fn warnings(&self) -> &[pb::Violation] {
+        &self.warnings
     }
 
     /// Every model with its chains, by name.

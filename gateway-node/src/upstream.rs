@@ -9,6 +9,7 @@ pub mod credential;
 pub mod encoding;
 pub mod headers;
 pub mod hint;
+pub mod sources;
 
 pub use answer::{BodyFault, UpstreamBody};
 pub use body::RequestBody;

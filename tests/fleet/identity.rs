@@ -1,6 +1,7 @@
 //! Who the nodes are, over TLS: enrolled once by a token, known by a certificate ever after, renewed, revoked; and what
 //! a stolen or copied identity is good for.
 
+mod secrets;
 mod secure;
 
 use std::path::Path;

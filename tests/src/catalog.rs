@@ -100,6 +100,12 @@ impl Document {
         self
     }
 
+    /// The same with something else in the text of its channels.
+    pub fn map_text(mut self, change: impl FnOnce(&str) -> String) -> Self {
+        self.channels = change(&self.channels);
+        self
+    }
+
     /// The text.
     pub fn text(&self) -> String {
         let mut text = String::new();

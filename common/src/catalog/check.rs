@@ -31,9 +31,9 @@ struct Places {
     routes: BTreeMap<Model, Vec<Place>>,
 }
 
-/// Checks a document.
-pub(super) fn check(root: &Node) -> Result<Checked, Vec<Fault>> {
-    let mut report = Report::default();
+/// Checks a document. Where it is known which secrets there are, it may name no other.
+pub(super) fn check(root: &Node, secrets: Option<&BTreeSet<String>>) -> Result<Checked, Vec<Fault>> {
+    let mut report = Report::knowing(secrets);
     let mut places = Places::default();
     let site = Site { place: Place { path: String::new(), line: root.line }, node: root };
     let catalog = site.table(&TOP, &mut report).map(|top| catalog(&top, &mut places, &mut report));
@@ -54,7 +54,7 @@ fn fits(catalog: Catalog, report: Report) -> Result<Checked, Vec<Fault>> {
             format!("the catalog makes a snapshot of {bytes} bytes; nodes take {SNAPSHOT_BYTES_MAX}");
         return Err(vec![Fault { line: 0, path: String::new(), message }]);
     }
-    Ok(Checked { catalog, warnings: sorted(report.warnings) })
+    Ok(Checked { catalog, warnings: sorted(report.warnings), secrets: report.secrets })
 }
 
 fn sorted(mut faults: Vec<Fault>) -> Vec<Fault> {
@@ -119,7 +119,12 @@ fn channel(site: &Site<'_>, report: &mut Report) -> Option<Channel> {
     let credential = table.site("credential").and_then(|site| {
         let text = site.text(report)?;
         match field::credential(text) {
-            Ok(()) => Some(text.to_owned()),
+            Ok(()) => {
+                if let Some(name) = field::secret_name(text) {
+                    report.secret(&site.place, name);
+                }
+                Some(text.to_owned())
+            }
             Err(refused) => site.refuse(refused, report),
         }
     });

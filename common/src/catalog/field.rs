@@ -3,6 +3,8 @@
 
 use http::{HeaderName, HeaderValue, Uri};
 
+use crate::secret::is_secret_name;
+
 /// Longest id of a channel, name of a model or upstream's name.
 const NAME_BYTES_MAX: usize = 256;
 const CHANNEL_BYTES_MAX: usize = 64;
@@ -110,11 +112,14 @@ pub(super) fn is_clear_and_far(base_url: &str) -> bool {
 
 /// A reference to a credential, which the node resolves.
 pub(super) fn credential(text: &str) -> Result<(), Refused> {
-    const CLEAR: &str = "must be a reference, env:NAME or file:PATH, and never the credential itself; if this is one, \
-                         it was shown to whoever read the document and wants to be replaced";
-    if text.strip_prefix("secret:").is_some_and(|name| !name.is_empty()) {
-        return Err("this version does not have sealed secrets (secret:NAME) yet; use env:NAME or file:PATH"
-            .to_owned());
+    const CLEAR: &str = "must be a reference, env:NAME, file:PATH or secret:NAME, and never the credential itself; \
+                         if this is one, it was shown to whoever read the document and wants to be replaced";
+    if let Some(name) = text.strip_prefix("secret:") {
+        return if is_secret_name(name) {
+            Ok(())
+        } else {
+            Err("secret: wants the name of a secret that the control plane keeps".to_owned())
+        };
     }
     if let Some(name) = text.strip_prefix("env:") {
         let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
@@ -129,6 +134,11 @@ pub(super) fn credential(text: &str) -> Result<(), Refused> {
         Some(path) => file_path(path),
         None => Err(CLEAR.to_owned()),
     }
+}
+
+/// The name of a secret that a reference to a credential names, if it names one.
+pub(super) fn secret_name(reference: &str) -> Option<&str> {
+    reference.strip_prefix("secret:").filter(|name| is_secret_name(name))
 }
 
 /// `file:PATH` → the path.
@@ -304,11 +314,15 @@ mod tests {
             "file:",
             "file:abcdef",
             "secret:",
+            "secret:ab cdef",
         ] {
             let refused = credential(bad).unwrap_err();
             assert!(!refused.contains("abcdef"), "{refused}");
+            assert_eq!(secret_name(bad), None);
         }
-        assert!(credential("secret:reseller").unwrap_err().contains("does not have sealed secrets"));
+        assert_eq!(credential("secret:reseller"), Ok(()));
+        assert_eq!(secret_name("secret:reseller"), Some("reseller"));
+        assert_eq!(secret_name("env:reseller"), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Walking the tree of a document: where one stands, what a table holds under a key, and the faults
 //! met on the way. A value of the wrong kind is a fault once, and from then on as if absent. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::SecretUse;
 use super::fault::{Fault, did_you_mean};
 use super::keys::{Keys, Level, Standing};
 use super::read::{Item, Node, Value, path_to};
@@ -19,10 +20,32 @@ pub(super) const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) struct Report {
     pub faults: Vec<Fault>,
     pub warnings: Vec<Fault>,
+    /// Secrets that the document names.
+    pub secrets: Vec<SecretUse>,
+    /// Those that there are; none where nobody asks whether they are there.
+    known_secrets: Option<BTreeSet<String>>,
     suggestions: u32,
 }
 
 impl Report {
+    /// Nothing was found yet; secrets must be among these, if they are given.
+    pub fn knowing(secrets: Option<&BTreeSet<String>>) -> Self {
+        Report { known_secrets: secrets.cloned(), ..Report::default() }
+    }
+
+    /// A secret is named here.
+    pub fn secret(&mut self, at: &Place, name: &str) {
+        if let Some(known) = self.known_secrets.take() {
+            if !known.contains(name) {
+                let message = format!("no such secret {name:?}: set it by `sluice secret set {name}`");
+                self.unknown(at, message, name, known.iter().map(String::as_str));
+            }
+            self.known_secrets = Some(known);
+        }
+        let (line, path) = (at.line, at.path.clone());
+        self.secrets.push(SecretUse { name: name.to_owned(), line, path });
+    }
+
     pub fn fault(&mut self, at: &Place, message: impl Into<String>) {
         self.faults.push(Fault { line: at.line, path: at.path.clone(), message: message.into() });
     }

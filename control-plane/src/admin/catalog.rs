@@ -1,6 +1,6 @@
 //! `CatalogService`.
 
-use common::catalog::{Change, Fault};
+use common::catalog::{Change, Checked, Fault};
 use common::pb::admin as pb;
 use common::snapshot::hex;
 use pb::catalog_service_server::CatalogService;
@@ -15,6 +15,7 @@ use crate::revision::change::{self, Rollback, To};
 use crate::revision::probe::ProbedNode;
 use crate::revision::{self, Apply, Replaces};
 use crate::rollout::Strategy;
+use crate::secrets;
 use crate::store::rows::Revision;
 
 const LIMIT_DEFAULT: u32 = 50;
@@ -26,9 +27,14 @@ impl CatalogService for Admin {
         &self,
         request: Request<pb::ValidateCatalogRequest>,
     ) -> Result<Response<pb::ValidateCatalogResponse>, Status> {
-        let read = revision::read(request.into_inner().document.into()).await.map_err(status::of)?;
+        let secrets = Some(secrets::names(&self.plane).await.map_err(status::of)?);
+        let document = request.into_inner().document.into();
+        let read = revision::read_knowing(document, secrets).await.map_err(status::of)?;
         let (faults, warnings) = match read {
-            Ok(checked) => (Vec::new(), checked.warnings),
+            Ok(Checked { mut warnings, secrets, .. }) => {
+                warnings.extend(secrets::withheld(&self.plane, &secrets).map_err(status::of)?);
+                (Vec::new(), warnings)
+            }
             Err(faults) => (faults, Vec::new()),
         };
         let (faults, warnings) = (findings(faults), findings(warnings));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Certificate, Check, Listening};
 use crate::nodes::{NodeView, State};
+use crate::secrets::held::Held;
 use crate::store::rows::{Database, Lease};
 use crate::store::{SCHEMA, StoreError};
 
@@ -61,6 +62,30 @@ pub(super) fn schema(found: u64) -> Check {
             "a newer control plane uses it too: upgrade this one",
         ),
         found => Check::ok("schema", format!("version {found}")),
+    }
+}
+
+/// Whether the secrets can be opened with the keys that were given.
+pub(super) fn secrets(held: &Held, sealing_id: Option<&str>) -> Check {
+    let count = match held.len() {
+        1 => "1 secret".to_owned(),
+        count => format!("{count} secrets"),
+    };
+    if let Some(fault) = held.fault() {
+        let advice = "nodes keep the secrets that they have and get none from here: give the key file that sealed \
+                      it by --secret-key-file, or set the secret anew";
+        return Check::fault("secrets", fault.to_string(), advice);
+    }
+    let Some(key_id) = sealing_id else {
+        return Check::ok("secrets", format!("{count}, and no key to seal any with"));
+    };
+    match held.sealed_otherwise(key_id) {
+        0 => Check::ok("secrets", format!("{count}, sealed with key {key_id}")),
+        others => Check::warning(
+            "secrets",
+            format!("{others} of {count} are sealed with another key than {key_id}"),
+            "`sluice secret rekey` seals them anew; then the other key file is of no use any more",
+        ),
     }
 }
 

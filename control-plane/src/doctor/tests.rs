@@ -2,6 +2,7 @@ use super::checks::*;
 use super::*;
 use crate::nodes::Facts;
 use crate::observed::fixture::Fixture;
+use crate::secrets::held::Held;
 use crate::store::rows::Lease;
 use crate::store::{SCHEMA, StoreError};
 
@@ -120,4 +121,26 @@ async fn a_control_plane_is_examined_as_it_is() {
     assert_eq!((nodes.verdict, nodes.message.as_str()), (Verdict::Warning, "2 behind (ancient, behind)"));
     let versions = found.iter().find(|check| check.name == "versions").unwrap();
     assert!(versions.verdict == Verdict::Warning && versions.message.ends_with(": ancient"), "{versions:?}");
+}
+
+#[tokio::test]
+async fn secrets_that_cannot_be_opened_are_a_fault_that_names_the_key() {
+    use crate::access::Caller;
+    use crate::secrets::keyring::Keyring;
+    use common::secret::Secret;
+
+    let fixture = Fixture::with_catalog().await;
+    let plane = &fixture.plane;
+    let value = Secret::parse("sk-hidden").unwrap();
+    crate::secrets::set(plane, &Caller::bootstrap(), "a", &value).await.unwrap();
+    let held = plane.wanted().unwrap().target.secrets.clone();
+    let own = plane.keyring.sealing_id().unwrap();
+    assert_eq!(secrets(&held, Some(own)).message, format!("1 secret, sealed with key {own}"));
+    assert_eq!(secrets(&held, Some("other")).verdict, Verdict::Warning);
+    let (version, rows) = plane.store.secrets().await.unwrap();
+    let without = secrets(&Held::of(version, rows, &Keyring::default()), None);
+    assert_eq!(without.verdict, Verdict::Fault);
+    assert!(without.message.contains(own), "{without:?}");
+    let none = secrets(&Held::of(1, vec![], &Keyring::default()), None);
+    assert_eq!(none.verdict, Verdict::Ok);
 }

@@ -19,6 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::hpke::Recipient;
 use common::label::Labels;
 use common::limits::{HEARTBEAT, HEARTBEAT_LOST};
 use common::pb::fleet as pb;
@@ -30,6 +31,7 @@ use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Applied, Facts, Finding, Probed, Quarantined, Rejected};
 use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
+use crate::secrets::held::Held;
 use read::{
     LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_probed, read_quarantine,
     read_violations,
@@ -59,6 +61,8 @@ pub struct Origin {
     pub node_id: Option<Arc<str>>,
     /// What it is labelled, whatever it says.
     pub labels: Labels,
+    /// The key of its certificate, which secrets are sealed for; without one it gets none.
+    pub recipient: Option<Recipient>,
 }
 
 /// What happened.
@@ -94,6 +98,8 @@ pub enum Action {
     Register(String),
     /// Send this.
     Send(Said),
+    /// Send this with these secrets, sealed for the node.
+    Seal(pb::ConfigUpdate, Held),
     /// Look for the newest catalog below this version that some node of the epoch runs.
     FindAccepted { epoch: u64, below: u64 },
     /// The node answered the probe of this number.
@@ -276,6 +282,7 @@ impl Session {
             version: cut(hello.version),
             schema: hello.schema,
             features: hello.features.into_iter().take(LIST_MAX).map(cut).collect(),
+            is_certified: self.origin.recipient.is_some(),
             labels,
             data_address: cut(hello.data_address),
             ops_address: cut(hello.ops_address),
@@ -330,7 +337,7 @@ impl Session {
         // Whatever the node calls it: what was sent and does not run was refused. It would be sent for ever else.
         let unapplied: Vec<Part> = sent
             .into_iter()
-            .filter(|part| applied.catalog != Some(*part) && applied.keys != Some(*part))
+            .filter(|part| !applied.runs(*part))
             .filter(|part| !self.refused.contains(part))
             .collect();
         for part in unapplied {
@@ -343,7 +350,7 @@ impl Session {
         self.facts.rejected.drain(..surplus);
         // What the node runs is not rejected any more.
         let running = self.facts.applied;
-        self.facts.rejected.retain(|r| running.catalog != Some(r.part) && running.keys != Some(r.part));
+        self.facts.rejected.retain(|r| !running.runs(r.part));
         let mut actions = vec![Action::Acknowledged(counted, revision)];
         self.confirmed = Some(self.facts.applied);
         actions.extend(self.catch_up());
@@ -356,6 +363,9 @@ impl Session {
         self.facts.in_flight = beat.in_flight;
         if let Some(applied) = beat.applied {
             self.facts.applied = read_applied(Some(&applied));
+        }
+        if let Some(pb::Warnings { violations }) = beat.warnings {
+            self.facts.warnings = read_violations(violations);
         }
         self.catch_up()
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::limits::{HEARTBEAT_LOST, STREAM_AGE, STREAM_AGE_JITTER};
 use common::pb::fleet as pb;
 use pb::sync_response::Message as Said;
+use prost::Message as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use crate::nodes::{Call, Connection, Order, Probed};
 use crate::plane::Plane;
 use crate::revision::encoded::Encoded;
 use crate::revision::head::Wanted;
+use crate::secrets::held::Held;
 
 /// Messages on their way to the transport: an update, and a heartbeat or a drain behind it.
 pub const QUEUE: usize = 4;
@@ -85,6 +87,9 @@ impl Stream {
                         }
                     }
                     Action::Probed(id, probed) => probes.answer(id, probed),
+                    Action::Seal(update, held) => {
+                        actions.push_front(Action::Send(Said::Update(self.seal(update, &held))));
+                    }
                     Action::Acknowledged(ack, revision) => {
                         self.acknowledged(connection.as_ref(), ack, revision);
                     }
@@ -176,6 +181,18 @@ impl Stream {
             | Said::Retry(_) => return,
         };
         *authorities_sha256 = self.plane.identity.authorities_sha256();
+    }
+
+    /// Puts the secrets into an update, for this node alone. Without them the node says that it does not run them.
+    fn seal(&self, mut update: pb::ConfigUpdate, held: &Held) -> pb::ConfigUpdate {
+        let Origin { recipient: Some(recipient), node_id: Some(node_id), .. } = &self.origin else {
+            return update;
+        };
+        match held.seal_for(&self.plane.keyring, recipient, node_id) {
+            Ok(sealed) => update.secrets_sealed = sealed.encode_to_vec().into(),
+            Err(error) => tracing::error!(node.id = %node_id, "node {node_id} gets no secrets: {error}"),
+        }
+        update
     }
 
     /// Waits for a transport that does not take the message no longer than for a silent node.

@@ -61,7 +61,9 @@ pub fn of(error: Error) -> Status {
         }
         Error::Unauthenticated(_) => Status::unauthenticated(text),
         Error::Forbidden(_) => Status::permission_denied(text),
-        Error::Precondition(_) | Error::Unfit(_) => Status::failed_precondition(text),
+        Error::Precondition(_) | Error::Unfit(_) | Error::InUse { .. } | Error::Secret(_) => {
+            Status::failed_precondition(text)
+        }
         Error::NotReady | Error::Busy => unavailable(text),
         Error::Broken(_) => {
             tracing::error!(error = text, "an invariant is broken: {text}");

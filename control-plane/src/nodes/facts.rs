@@ -1,6 +1,6 @@
 //! What a node says of itself, what follows from it, and how the store keeps it. Pure.
 
-use common::feature::{Features, Needs};
+use common::feature::{self, Features, Needs};
 use common::label::Labels;
 use common::pb::fleet as pb;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub struct Facts {
     pub schema: u32,
     /// The features that it knows.
     pub features: Features,
+    /// Whether it shows a certificate of its own, and one that can be sealed for.
+    pub is_certified: bool,
     /// Where callers reach it.
     pub data_address: String,
     /// Where operators reach it.
@@ -52,6 +54,15 @@ pub struct Applied {
     pub catalog: Option<Part>,
     /// The key list that it knows.
     pub keys: Option<Part>,
+    /// The secrets that it holds.
+    pub secrets: Option<Part>,
+}
+
+impl Applied {
+    /// Whether this content is among it.
+    pub fn runs(&self, part: Part) -> bool {
+        [self.catalog, self.keys, self.secrets].contains(&Some(part))
+    }
 }
 
 impl From<Applied> for pb::Target {
@@ -61,7 +72,7 @@ impl From<Applied> for pb::Target {
             catalog: applied.catalog.map(Into::into),
             keys: applied.keys.map(Into::into),
             live: None,
-            secrets: None,
+            secrets: applied.secrets.map(Into::into),
         }
     }
 }
@@ -101,6 +112,7 @@ struct Findings {
     labels: Labels,
     schema: u32,
     features: Features,
+    is_certified: bool,
     applied: Applied,
     rejected: Vec<Rejected>,
     quarantined: Vec<Quarantined>,
@@ -117,6 +129,7 @@ impl Facts {
             labels: findings.labels,
             schema: findings.schema,
             features: findings.features,
+            is_certified: findings.is_certified,
             data_address: row.data_address.clone(),
             ops_address: row.ops_address.clone(),
             applied: findings.applied,
@@ -136,6 +149,7 @@ impl Facts {
             labels: self.labels.clone(),
             schema: self.schema,
             features: self.features.clone(),
+            is_certified: self.is_certified,
             applied: self.applied,
             rejected: self.rejected.clone(),
             quarantined: self.quarantined.clone(),
@@ -160,6 +174,11 @@ impl Facts {
         if self.schema == 0 { Vec::new() } else { needs.lacking(self.schema, &self.features) }
     }
 
+    /// Whether secrets are sent to it.
+    pub fn takes_secrets(&self) -> bool {
+        self.is_certified && self.features.contains(feature::SECRETS)
+    }
+
     /// Whether more changed than what is of this moment only.
     pub fn is_worth_keeping(&self, newer: &Facts) -> bool {
         let lasting = |facts: &Facts| Facts { open_channels: Vec::new(), in_flight: 0, ..facts.clone() };
@@ -170,11 +189,6 @@ impl Facts {
 /// Since when the catalog that a node runs is known to run there; 0 where the store does not say.
 pub fn config_since_ms(row: &rows::Node) -> u64 {
     serde_json::from_str::<Findings>(&row.findings).map_or(0, |findings| findings.config_since_ms)
-}
-
-/// Whether a content is what a node should run.
-pub fn is_in_aim(part: Part, aim: &Applied) -> bool {
-    aim.keys == Some(part) || aim.catalog == Some(part)
 }
 
 /// The state that follows from what a node says of itself, from what it should run, and from whether it lacks something
@@ -195,9 +209,9 @@ pub fn state(
     let Some(aim) = aim else { return State::Behind };
     if facts.applied == *aim {
         State::InSync
-    } else if facts.rejected.iter().any(|rejected| is_in_aim(rejected.part, aim)) {
+    } else if facts.rejected.iter().any(|rejected| aim.runs(rejected.part)) {
         State::Rejected
-    } else if facts.quarantined.iter().any(|quarantined| is_in_aim(quarantined.part, aim)) {
+    } else if facts.quarantined.iter().any(|quarantined| aim.runs(quarantined.part)) {
         State::Quarantined
     } else if is_lacking {
         State::Incompatible

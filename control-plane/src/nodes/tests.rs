@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::Error;
 use crate::revision::encoded::{Encoded, Part, Target};
+use crate::secrets::held::Held;
 
 const LOST_MS: u64 = HEARTBEAT_LOST.as_millis() as u64;
 
@@ -12,12 +13,14 @@ fn part(version: u64) -> Part {
 
 fn target(revision: u64) -> Wanted {
     let encoded = |part| Encoded { part, packed: Default::default(), needs: Default::default() };
-    let target = Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)) };
+    let secrets = Held::none();
+    let target =
+        Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)), secrets };
     Wanted { target, current: None, base: None, rollout: None }
 }
 
 fn running(revision: u64) -> Facts {
-    let applied = Applied { epoch: 1, catalog: Some(part(revision)), keys: Some(part(100)) };
+    let applied = Applied { epoch: 1, catalog: Some(part(revision)), keys: Some(part(100)), secrets: None };
     Facts { boot_id: "b".into(), applied, ..Facts::default() }
 }
 

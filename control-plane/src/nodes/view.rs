@@ -75,7 +75,7 @@ impl NodeView {
         wanted: Option<&Wanted>,
         last_seen_at_ms: u64,
     ) -> Self {
-        let aim = wanted.map(|wanted| wanted.aim(id, &facts.applied));
+        let aim = wanted.map(|wanted| wanted.aim(id, &facts));
         let content = wanted.and_then(|wanted| wanted.content(aim?.catalog?));
         let lacks = content.map(|content| facts.lacks(&content.needs)).unwrap_or_default();
         NodeView {
@@ -96,7 +96,7 @@ impl NodeView {
     pub fn violations(&self) -> Vec<Finding> {
         let rejected = self.facts.rejected.iter();
         rejected
-            .filter(|rejected| self.aim.is_none_or(|aim| facts::is_in_aim(rejected.part, &aim)))
+            .filter(|rejected| self.aim.is_none_or(|aim| aim.runs(rejected.part)))
             .flat_map(|rejected| rejected.violations.iter().cloned())
             .chain(self.lacking())
             .collect()

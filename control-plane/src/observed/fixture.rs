@@ -16,6 +16,7 @@ use crate::nodes::{Connection, Facts, Nodes};
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::revision::{self, Apply};
+use crate::secrets::keyring::Keyring;
 use crate::store::Store;
 use crate::store::rows::Claim;
 
@@ -50,19 +51,12 @@ impl Fixture {
     pub async fn unread() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::manual(NOW_MS);
-        let plane = Plane {
-            store: Store::open_sqlite(dir.path(), NOW_MS).await.unwrap(),
-            head: Head::unread(clock.clone()),
-            access: Known::default(),
-            nodes: Nodes::new(clock.clone()),
-            identity: Identity::default(),
-            metrics: Metrics::new(),
-            leader: Leader::new(),
-            listeners: Vec::new(),
-            clock,
-            streams: Tasks::new(),
-            counted: watch::Sender::new(0),
-        };
+        let key = dir.path().join("secret.key");
+        crate::folder::write(dir.path(), "secret.key", &"5a".repeat(32), 0o600).unwrap();
+        let keyring = Arc::new(Keyring::load(&[key]).unwrap());
+        let store = Store::open_sqlite(dir.path(), NOW_MS).await.unwrap();
+        let head = Head::unread(clock.clone(), keyring.clone());
+        let plane = Plane { head, keyring, ..bare(store, clock) };
         Fixture { plane: Arc::new(plane), dir }
     }
 
@@ -72,6 +66,14 @@ impl Fixture {
         let ask = Apply::of(CATALOG.as_bytes(), Caller::bootstrap());
         revision::apply(&fixture.plane, ask).await.unwrap();
         fixture
+    }
+
+    /// Another control plane over the same store, with other keys of secrets.
+    pub async fn with_keyring(&self, keyring: Arc<Keyring>) -> Plane {
+        let clock = Clock::manual(NOW_MS);
+        let head = Head::unread(clock.clone(), keyring.clone());
+        head.refresh(&self.plane.store).await.unwrap();
+        Plane { head, keyring, ..bare(self.plane.store.clone(), clock) }
     }
 
     /// Does something to the database behind the store's back.
@@ -112,5 +114,23 @@ impl Fixture {
     pub fn connect(&self, id: &str, open: &[&str]) -> Connection {
         let open_channels = open.iter().map(|channel| (*channel).to_owned()).collect();
         self.plane.nodes.connect(id, Facts { open_channels, in_flight: 7, ..Facts::default() })
+    }
+}
+
+/// A control plane that has read nothing yet and has no keys.
+fn bare(store: Store, clock: Clock) -> Plane {
+    Plane {
+        store,
+        head: Head::unread(clock.clone(), Arc::default()),
+        keyring: Arc::default(),
+        access: Known::default(),
+        nodes: Nodes::new(clock.clone()),
+        identity: Identity::default(),
+        metrics: Metrics::new(),
+        leader: Leader::new(),
+        listeners: Vec::new(),
+        clock,
+        streams: Tasks::new(),
+        counted: watch::Sender::new(0),
     }
 }

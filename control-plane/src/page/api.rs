@@ -67,7 +67,7 @@ pub fn said(error: &Error) -> (StatusCode, &'static str, String) {
         }
         Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, "unauthenticated", error.to_string()),
         Error::Forbidden(_) => (StatusCode::FORBIDDEN, "forbidden", error.to_string()),
-        Error::Precondition(_) | Error::Unfit(_) => {
+        Error::Precondition(_) | Error::Unfit(_) | Error::InUse { .. } | Error::Secret(_) => {
             (StatusCode::CONFLICT, "failed_precondition", error.to_string())
         }
         Error::Broken(_) => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error", error.to_string()),

@@ -4,11 +4,12 @@
 use bytes::Bytes;
 use common::catalog::{self, Catalog, Change, Fault};
 
-use super::{Applied, Apply, apply, find, read};
+use super::{Applied, Apply, apply, find, read, read_knowing};
 use crate::access::Caller;
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::rollout::Strategy;
+use crate::secrets;
 
 /// What a comparison leads to.
 #[derive(Debug)]
@@ -40,7 +41,8 @@ pub async fn compare(plane: &Plane, from: u64, to: To) -> Result<Compared, Error
     let (to, after, warnings) = match to {
         To::Revision(to) => (number(to), catalog_of(plane, number(to)).await?, vec![]),
         To::Document(document) => {
-            let checked = read(document).await?.map_err(Error::Catalog)?;
+            let secrets = Some(secrets::names(plane).await?);
+            let checked = read_knowing(document, secrets).await?.map_err(Error::Catalog)?;
             (0, checked.catalog, checked.warnings)
         }
     };

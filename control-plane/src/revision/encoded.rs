@@ -9,6 +9,8 @@ use common::pb::fleet as pb;
 use common::snapshot::{Sha, digest, pack, unpack};
 use prost::Message;
 
+use crate::secrets::held::Held;
+
 /// Names a content: its version and the digest of its encoded bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Part {
@@ -83,4 +85,6 @@ pub struct Target {
     pub catalog: Option<Encoded>,
     /// The list of client keys.
     pub keys: Encoded,
+    /// Credentials of channels, sealed.
+    pub secrets: Held,
 }

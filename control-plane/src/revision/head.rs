@@ -12,8 +12,10 @@ use tokio::sync::watch;
 use super::encoded::{Encoded, Part, Target};
 use crate::audit;
 use crate::error::Error;
-use crate::nodes::Applied;
+use crate::nodes::{Applied, Facts};
 use crate::rollout::Rollout;
+use crate::secrets::held::Held;
+use crate::secrets::keyring::Keyring;
 use crate::store::Store;
 use crate::store::rows::{FullRevision, Heads};
 
@@ -49,8 +51,10 @@ impl Wanted {
 
     /// What a node should run now. All parts but the catalog are the same for all. A node that was given more than
     /// the base, by a rollout that did not come through, keeps it until its turn comes: inside an epoch nodes do not go back.
-    pub fn aim(&self, node: &str, applied: &Applied) -> Applied {
-        let Target { epoch, catalog, keys } = &self.target;
+    /// A node that is given no secrets keeps those that it has.
+    pub fn aim(&self, node: &str, facts: &Facts) -> Applied {
+        let Target { epoch, catalog, keys, secrets } = &self.target;
+        let applied = &facts.applied;
         let head = catalog.as_ref().map(|encoded| encoded.part);
         let staged = self.rollout.as_ref().filter(|rollout| rollout.wanted_for(node) != rollout.revision);
         let catalog = match (staged, &self.base) {
@@ -60,7 +64,11 @@ impl Wanted {
             }
             _ => head,
         };
-        Applied { epoch: *epoch, catalog, keys: Some(keys.part) }
+        // An empty list is worth sending to a node that holds another one.
+        let is_given = facts.takes_secrets() && secrets.fault().is_none();
+        let is_worth_it = secrets.len() > 0 || applied.secrets.is_some();
+        let secrets = if is_given && is_worth_it { Some(secrets.part) } else { applied.secrets };
+        Applied { epoch: *epoch, catalog, keys: Some(keys.part), secrets }
     }
 
     /// A catalog to be sent: the head's or the base's.
@@ -77,7 +85,7 @@ impl Wanted {
     fn heads(&self) -> Heads {
         let (epoch, keys) = (self.target.epoch, self.target.keys.part.version);
         let rollout = self.rollout.as_ref().map_or(0, |rollout| rollout.version);
-        Heads { epoch, revision: self.revision(), keys, rollout }
+        Heads { epoch, revision: self.revision(), keys, rollout, secrets: self.target.secrets.part.version }
     }
 }
 
@@ -85,13 +93,14 @@ impl Wanted {
 #[derive(Debug)]
 pub struct Head {
     clock: Clock,
+    keyring: Arc<Keyring>,
     wanted: watch::Sender<Option<Arc<Wanted>>>,
 }
 
 impl Head {
-    /// Nothing was read yet.
-    pub fn unread(clock: Clock) -> Self {
-        Head { clock, wanted: watch::Sender::new(None) }
+    /// Nothing was read yet. Secrets are opened with these keys.
+    pub fn unread(clock: Clock, keyring: Arc<Keyring>) -> Self {
+        Head { clock, keyring, wanted: watch::Sender::new(None) }
     }
 
     /// What is wanted now.
@@ -136,7 +145,7 @@ impl Head {
                 );
                 continue;
             }
-            let read = Arc::new(read(store, heads, known.as_deref()).await?);
+            let read = Arc::new(read(store, heads, known.as_deref(), &self.keyring).await?);
             let is_told = self.wanted.send_if_modified(|wanted| {
                 let is_newer = wanted.as_ref().is_none_or(|old| is_newer(read.heads(), old.heads()));
                 if is_newer {
@@ -159,11 +168,17 @@ fn is_newer(read: Heads, known: Heads) -> bool {
 
 fn is_behind(read: Heads, known: Heads) -> bool {
     let is_lower_rollout = read.revision == known.revision && read.rollout < known.rollout;
-    let is_lower = read.revision < known.revision || read.keys < known.keys || is_lower_rollout;
+    let is_lower_list = read.keys < known.keys || read.secrets < known.secrets;
+    let is_lower = read.revision < known.revision || is_lower_list || is_lower_rollout;
     read.epoch < known.epoch || (read.epoch == known.epoch && is_lower)
 }
 
-async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wanted, Error> {
+async fn read(
+    store: &Store,
+    heads: Heads,
+    known: Option<&Wanted>,
+    keyring: &Keyring,
+) -> Result<Wanted, Error> {
     let known = known.filter(|wanted| wanted.target.epoch == heads.epoch);
     let (catalog, current) = match known.filter(|wanted| wanted.revision() == heads.revision) {
         Some(wanted) => (wanted.target.catalog.clone(), wanted.current.clone()),
@@ -189,7 +204,12 @@ async fn read(store: &Store, heads: Heads, known: Option<&Wanted>) -> Result<Wan
         Some(wanted) => wanted.target.keys.clone(),
         None => read_keys(store).await?,
     };
-    Ok(Wanted { target: Target { epoch: heads.epoch, catalog, keys }, current, rollout, base })
+    let secrets = match known.filter(|wanted| wanted.target.secrets.part.version == heads.secrets) {
+        Some(wanted) => wanted.target.secrets.clone(),
+        None => read_secrets(store, keyring).await?,
+    };
+    let target = Target { epoch: heads.epoch, catalog, keys, secrets };
+    Ok(Wanted { target, current, rollout, base })
 }
 
 async fn encoded(full: &FullRevision) -> Encoded {
@@ -231,6 +251,15 @@ async fn read_keys(store: &Store) -> Result<Encoded, Error> {
     Encoded::of(version, &list).map_err(|_| Error::Broken("the key list cannot be compressed"))
 }
 
+async fn read_secrets(store: &Store, keyring: &Keyring) -> Result<Held, Error> {
+    let (version, rows) = store.secrets().await?;
+    let held = Held::of(version, rows, keyring);
+    if let Some(fault) = held.fault() {
+        tracing::error!("{fault}; nodes keep the secrets that they have, and get none from here");
+    }
+    Ok(held)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,11 +269,13 @@ mod tests {
 
     #[test]
     fn fr_011_what_is_wanted_never_goes_back_inside_an_epoch() {
-        let at = |epoch, revision, keys| Heads { epoch, revision, keys, rollout: 2 };
+        let at = |epoch, revision, keys| Heads { epoch, revision, keys, rollout: 2, secrets: 4 };
         let known = at(7, 5, 3);
         assert!(is_newer(Heads { rollout: 3, ..known }, known));
         assert!(is_newer(Heads { revision: 6, rollout: 1, ..known }, known));
         assert!(!is_newer(Heads { rollout: 1, ..known }, known));
+        assert!(is_newer(Heads { secrets: 5, ..known }, known));
+        assert!(!is_newer(Heads { secrets: 3, ..known }, known));
         for (read, newer) in [
             (at(7, 6, 3), true),
             (at(7, 5, 4), true),

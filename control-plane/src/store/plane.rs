@@ -10,8 +10,9 @@ statements! {
     MAKE = "insert into plane (id, epoch, created_at_ms) values (1, $1, $1) on conflict (id) do nothing";
     BEGIN_EPOCH = "update plane set epoch = $2 where id = 1 and epoch = $1";
     HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version,
-               coalesce((select r.version from rollout r where r.revision = (select max(number) from revision)), 0)
-             from plane p, part k where p.id = 1 and k.kind = 'keys'";
+               coalesce((select r.version from rollout r where r.revision = (select max(number) from revision)), 0),
+               s.version
+             from plane p, part k, part s where p.id = 1 and k.kind = 'keys' and s.kind = 'secrets'";
 }
 
 /// Gives a new database its epoch. The time of its making is higher than the epoch of any database before it.
@@ -30,12 +31,13 @@ pub async fn begin_epoch(pool: &Pool, over: u64, next: u64, entry: &Entry) -> Re
 }
 
 pub async fn heads(pool: &Pool) -> Result<Heads, sqlx::Error> {
-    let row: (i64, i64, i64, i64) = pool.one(query_as(HEADS)).await?;
-    let (epoch, revision, keys, rollout) = row;
+    let row: (i64, i64, i64, i64, i64) = pool.one(query_as(HEADS)).await?;
+    let (epoch, revision, keys, rollout, secrets) = row;
     Ok(Heads {
         epoch: from_db(epoch),
         revision: from_db(revision),
         keys: from_db(keys),
         rollout: from_db(rollout),
+        secrets: from_db(secrets),
     })
 }

@@ -15,6 +15,7 @@ pub mod plane;
 pub mod pool;
 pub mod revisions;
 pub mod rollouts;
+pub mod secrets;
 pub mod windows;
 
 use super::{Db, EXAMINE, KIND, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
@@ -48,6 +49,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         plane::ALL,
         revisions::ALL,
         rollouts::ALL,
+        secrets::ALL,
         windows::ALL,
     ];
     files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS, EXAMINE])

@@ -85,6 +85,29 @@ pub struct Heads {
     pub keys: u64,
     /// The version of that revision's rollout; 0 when it has none.
     pub rollout: u64,
+    /// The version of the list of secrets.
+    pub secrets: u64,
+}
+
+/// A credential of channels, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedSecret {
+    /// What channels call it.
+    pub name: String,
+    /// Of the list when this value was set.
+    pub version: u64,
+    /// Names the key that sealed it.
+    pub key_id: String,
+    /// What only that key opens.
+    pub sealed: Vec<u8>,
+    /// When a value was first set.
+    pub created_at_ms: u64,
+    /// Name of who did it.
+    pub created_by: String,
+    /// When this value was set.
+    pub changed_at_ms: u64,
+    /// Name of who did it.
+    pub changed_by: String,
 }
 
 /// Who changes a rollout.

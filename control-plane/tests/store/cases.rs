@@ -58,7 +58,10 @@ pub async fn migrations_are_safe_to_run_twice_and_by_many_at_once(place: Arc<Pla
 
 pub async fn the_epoch_is_given_once(place: Arc<Place>) {
     let store = place.open().await;
-    assert_eq!(store.heads().await.unwrap(), Heads { epoch: NOW, revision: 0, keys: 1, rollout: 0 });
+    assert_eq!(
+        store.heads().await.unwrap(),
+        Heads { epoch: NOW, revision: 0, keys: 1, rollout: 0, secrets: 1 }
+    );
 }
 
 pub async fn revisions_are_numbered_without_gaps_and_a_taken_number_is_refused(place: Arc<Place>) {

@@ -38,6 +38,7 @@ fn route_now(route: &Route, now: Instant) -> Value {
     json!({
         "channel": route.channel.id.as_str(),
         "upstream_model": route.upstream_model,
+        "credential": {"from": route.channel.credential_from, "fault": route.channel.credential_fault},
         "state": out.map_or("available", Out::as_str),
         "seconds_left": returns_in,
         "breaker": {"open": open_for.is_some(), "seconds_left": open_for},

@@ -1,6 +1,7 @@
-//! Takes an update: unpack, decode, check, build, keep, swap. Every part is judged before any is
-//! activated; a part is taken whole or not at all. A refused part leaves the node serving what it had,
-//! and does not hold back the other: a revoked key must not wait for a catalog to be mended.
+//! Takes an update: unpack, decode, check, build, keep, swap. Secrets come first, for a catalog may name them; then
+//! every part is judged before any is activated. A part is taken whole or not at all. A refused part leaves the node serving what it had,
+//! and does not hold back the others: a revoked key must not wait for a catalog to be mended. A credential that changes
+//! has the same table built anew with it.
 //!
 //! Nothing here waits for the network. All calls but the look-ups block on files.
 
@@ -15,10 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use common::limits::QUARANTINE_WITHIN;
 use common::pb::fleet as pb;
+use common::snapshot::Sha;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::certificate::Certificates;
 use crate::api::Gateway;
+use crate::channel::Channel;
+use crate::table::Table;
 use crate::table::keep::{Keep, Kept, Kind};
 use judge::{Blame, Ready, Refusal, Runs, judge, prepare, try_out};
 
@@ -39,8 +44,11 @@ pub(super) struct Taken {
 /// Keeps the node on what the control plane wants.
 pub(crate) struct Applier {
     gateway: Arc<Gateway>,
+    certificates: Arc<Certificates>,
     keep: Mutex<Keep>,
     state: Mutex<State>,
+    /// Held by who builds a table: an update that is taken, or a look at the credentials.
+    building: Mutex<()>,
     /// Counts activations of a catalog.
     activations: watch::Sender<u64>,
 }
@@ -48,14 +56,23 @@ pub(crate) struct Applier {
 #[derive(Default)]
 struct State {
     runs: BTreeMap<Kind, Runs>,
+    /// What the table in force was built from.
+    catalog: Option<Arc<Kept>>,
+    /// The key that opened the secrets.
+    opened_with: Option<Sha>,
     refused: Vec<pb::Rejection>,
+    /// What is served and cannot be kept on disk.
+    warnings: Vec<pb::Violation>,
+    /// The table could not be built anew.
+    is_rebuild_due: bool,
 }
 
 impl Applier {
     /// Nothing is served yet.
-    pub(crate) fn new(gateway: Arc<Gateway>, keep: Keep) -> Self {
+    pub(crate) fn new(gateway: Arc<Gateway>, certificates: Arc<Certificates>, keep: Keep) -> Self {
         let (activations, _) = watch::channel(0);
-        Applier { gateway, keep: Mutex::new(keep), state: Mutex::default(), activations }
+        let (keep, state, building) = (Mutex::new(keep), Mutex::default(), Mutex::default());
+        Applier { gateway, certificates, keep, state, building, activations }
     }
 
     /// Serves the last known good, if there is one. What cannot be used any more gives way to the one
@@ -65,16 +82,15 @@ impl Applier {
             loop {
                 let loaded = lock(&self.keep).load(kind)?;
                 let Some(kept) = loaded else { break };
-                let (version, runs) = (kept.version, Runs::from(&kept));
-                match prepare(kind, &kept, &self.gateway) {
+                let version = kept.version;
+                match prepare(kind, &kept, &self.gateway, &self.certificates) {
                     Ok(ready) => {
                         // A full disk keeps nobody from serving what is known to be good.
                         if let Err(error) = self.mark(kind, &kept) {
                             let error = &error as &dyn std::error::Error;
                             tracing::warn!(error, "the marks of this run cannot be written");
                         }
-                        self.swap(ready);
-                        lock(&self.state).runs.insert(kind, runs);
+                        self.swap(kind, kept, ready);
                         tracing::info!("starting with {} {version} from disk", kind.as_str());
                         break;
                     }
@@ -95,30 +111,24 @@ impl Applier {
 
     /// Takes an update as far as it is good, and says what became of it.
     pub(super) fn take(&self, update: &pb::ConfigUpdate) -> Taken {
+        let _building = lock(&self.building);
+        lock(&self.state).warnings.clear();
         let target = update.target.clone().unwrap_or_default();
-        let sent = [
+        let mut ack = pb::ConfigAck { update_id: update.update_id, ..Default::default() };
+        let mut is_worth_a_retry = false;
+        let secrets = [(Kind::Secrets, &target.secrets, &update.secrets_sealed)];
+        let others = [
             (Kind::Catalog, &target.catalog, &update.catalog_zstd),
             (Kind::Keys, &target.keys, &update.keys_zstd),
         ];
-        let judged: Vec<_> = sent
-            .into_iter()
-            .filter(|(_, _, packed)| !packed.is_empty())
-            .map(|(kind, part, packed)| {
-                let part = part.clone().unwrap_or_default();
-                let ready = self.judge(kind, target.epoch, &part, packed);
-                (kind, part, ready)
-            })
-            .collect();
-        let mut ack = pb::ConfigAck { update_id: update.update_id, ..Default::default() };
-        let mut is_worth_a_retry = false;
-        for (kind, part, ready) in judged {
-            let refusal = match ready.and_then(|(kept, ready)| self.activate(kind, &kept, ready)) {
-                Ok(warnings) => {
-                    ack.warnings.extend(warnings);
-                    continue;
-                }
-                Err(refusal) => refusal,
-            };
+        let mut taken = self.take_parts(target.epoch, &secrets);
+        taken.extend(self.take_parts(target.epoch, &others));
+        let has_taken = |kind| taken.iter().any(|(taken, _, refusal)| *taken == kind && refusal.is_none());
+        if has_taken(Kind::Secrets) && !has_taken(Kind::Catalog) {
+            self.rebuild();
+        }
+        for (kind, part, refusal) in taken {
+            let Some(refusal) = refusal else { continue };
             tracing::error!(
                 "{} {} is refused: {}",
                 kind.as_str(),
@@ -132,6 +142,7 @@ impl Applier {
         let result = if is_applied { pb::AckResult::Applied } else { pb::AckResult::Rejected };
         ack.result = result.into();
         ack.applied = Some(self.applied());
+        ack.warnings = self.warnings();
         self.gateway.metrics.update(is_applied);
         self.show();
         Taken { ack, is_worth_a_retry }
@@ -140,6 +151,7 @@ impl Applier {
     /// Says what would become of a catalog. It is built and let go: nothing changes here, also no metric and no
     /// connection.
     pub(super) fn probe(&self, probe: &pb::ProbeRequest) -> pb::ProbeResult {
+        let _building = lock(&self.building);
         let part = probe.catalog.clone().unwrap_or_default();
         let tried = try_out(&part, &probe.catalog_zstd, &self.gateway).and_then(|(sha256, warnings)| {
             if lock(&self.keep).is_quarantined(&sha256) {
@@ -163,10 +175,63 @@ impl Applier {
         tracing::info!("an operator ended the quarantines of this node");
     }
 
+    /// Judges parts that were sent, then activates those that are good. Says of each why it is not.
+    fn take_parts(
+        &self,
+        epoch: u64,
+        sent: &[(Kind, &Option<pb::Part>, &Bytes)],
+    ) -> Vec<(Kind, pb::Part, Option<Refusal>)> {
+        let judged: Vec<_> = sent
+            .iter()
+            .filter(|(_, _, packed)| !packed.is_empty())
+            .map(|(kind, part, packed)| {
+                let part = (*part).clone().unwrap_or_default();
+                let ready = self.judge(*kind, epoch, &part, packed);
+                (*kind, part, ready)
+            })
+            .collect();
+        let activated = judged.into_iter().map(|(kind, part, ready)| {
+            let refusal = ready.and_then(|(kept, ready)| self.activate(kind, kept, ready)).err();
+            (kind, part, refusal)
+        });
+        activated.collect()
+    }
+
+    /// Looks whether credentials have changed, and serves with those that there are now.
+    pub(crate) fn look_at_credentials(&self) {
+        let _building = lock(&self.building);
+        if self.gateway.sources.look() || lock(&self.state).is_rebuild_due {
+            self.rebuild();
+        }
+    }
+
+    /// Builds the table in force anew with the credentials that there are now. Requests in flight keep theirs.
+    fn rebuild(&self) {
+        let Some(kept) = lock(&self.state).catalog.clone() else { return };
+        let before = self.gateway.tables.load();
+        let built = prepare(Kind::Catalog, &kept, &self.gateway, &self.certificates);
+        let was_due = std::mem::replace(&mut lock(&self.state).is_rebuild_due, built.is_err());
+        match built {
+            Ok(Ready::Catalog(table)) => {
+                self.gateway.metrics.credentials_changed(tell_changes(before.as_deref(), &table));
+                self.install(table);
+            }
+            Ok(Ready::Keys(_) | Ready::Secrets(..)) => {}
+            Err(violations) if !was_due => {
+                tracing::error!(
+                    "credentials have changed and cannot be taken yet: {}",
+                    describe(&violations)
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
     /// What to say of an update under which taking it broke down.
     pub(super) fn broke_down(&self, update_id: u64, target: Option<pb::Target>) -> Taken {
         let target = target.unwrap_or_default();
-        let parts = [(Kind::Catalog, target.catalog), (Kind::Keys, target.keys)];
+        let parts =
+            [(Kind::Catalog, target.catalog), (Kind::Keys, target.keys), (Kind::Secrets, target.secrets)];
         let rejected = parts
             .into_iter()
             .filter_map(|(kind, part)| Some((kind, part.filter(|part| !self.runs(kind, part))?)))
@@ -188,15 +253,26 @@ impl Applier {
 
     /// What the node runs.
     pub(crate) fn applied(&self) -> pb::Target {
-        let runs = &lock(&self.state).runs;
+        let state = lock(&self.state);
+        let runs = &state.runs;
         let part = |kind| runs.get(&kind).map(|runs| runs.part.clone());
+        // With another key than the one that opened them, a restart could not open them again: they are wanted anew.
+        let own = self.certificates.held().map(|held| held.facts.key_sha256);
+        let secrets = part(Kind::Secrets).filter(|_| own == state.opened_with);
         pb::Target {
             epoch: runs.values().map(|runs| runs.epoch).max().unwrap_or(0),
             catalog: part(Kind::Catalog),
             keys: part(Kind::Keys),
             live: None,
-            secrets: None,
+            secrets,
         }
+    }
+
+    /// What works but wants a person, now.
+    pub(super) fn warnings(&self) -> Vec<pb::Violation> {
+        let mut warnings = lock(&self.state).warnings.clone();
+        warnings.extend(self.gateway.tables.load().iter().flat_map(|table| table.warnings().to_vec()));
+        warnings
     }
 
     /// What was refused in this run, and would be again.
@@ -273,20 +349,22 @@ impl Applier {
         if lock(&self.keep).is_quarantined(&kept.sha256) {
             return Err(Refusal::of(Blame::Content, "", PUT_ASIDE));
         }
-        let ready = prepare(kind, &kept, &self.gateway)
-            .map_err(|violations| Refusal { blame: Blame::Content, violations })?;
+        // What is sealed for another key may be sealed for this one the next time.
+        let blame = if kind == Kind::Secrets { Blame::Sending } else { Blame::Content };
+        let ready = prepare(kind, &kept, &self.gateway, &self.certificates)
+            .map_err(|violations| Refusal { blame, violations })?;
         Ok((kept, ready))
     }
 
-    fn activate(&self, kind: Kind, kept: &Kept, ready: Ready) -> Result<Vec<pb::Violation>, Refusal> {
-        let candidate = lock(&self.keep).candidate(kind, kept);
-        if let Err(error) = candidate.and_then(|()| self.mark(kind, kept)) {
+    fn activate(&self, kind: Kind, kept: Kept, ready: Ready) -> Result<(), Refusal> {
+        let candidate = lock(&self.keep).candidate(kind, &kept);
+        if let Err(error) = candidate.and_then(|()| self.mark(kind, &kept)) {
             let discarded = lock(&self.keep).discard(kind);
             tracing::debug!(is_discarded = discarded.is_ok(), "a candidate that could not be kept");
             return Err(Refusal::of(Blame::Node, "", format!("the node cannot keep it on disk: {error}")));
         }
-        let mut warnings = self.swap(ready);
-        lock(&self.state).runs.insert(kind, Runs::from(kept));
+        let version = kept.version;
+        self.swap(kind, kept, ready);
         let promoted = lock(&self.keep).promote(kind);
         if let Err(error) = promoted {
             tracing::error!(
@@ -294,37 +372,45 @@ impl Applier {
                 "what is served cannot be kept for a restart"
             );
             let message = format!("served, but a restart would begin with the one before: {error}");
-            warnings.push(pb::Violation { path: String::new(), message });
+            lock(&self.state).warnings.push(pb::Violation { path: String::new(), message });
         }
-        tracing::info!("{} {} is served", kind.as_str(), kept.version);
-        Ok(warnings)
+        tracing::info!("{} {version} is served", kind.as_str());
+        Ok(())
     }
 
     /// Notes, before a catalog is activated, that it is.
     fn mark(&self, kind: Kind, kept: &Kept) -> io::Result<()> {
         match kind {
             Kind::Catalog => lock(&self.keep).activate(kept.version, kept.sha256),
-            Kind::Keys => Ok(()),
+            Kind::Keys | Kind::Secrets => Ok(()),
         }
     }
 
-    fn swap(&self, ready: Ready) -> Vec<pb::Violation> {
+    fn swap(&self, kind: Kind, kept: Kept, ready: Ready) {
+        let runs = Runs::of(kind, &kept);
         match ready {
-            Ready::Keys(keys) => {
-                self.gateway.keys.store(Arc::new(keys));
-                Vec::new()
+            Ready::Keys(keys) => self.gateway.keys.store(Arc::new(keys)),
+            Ready::Secrets(secrets, key_sha256) => {
+                self.gateway.sources.give(secrets);
+                lock(&self.state).opened_with = Some(key_sha256);
             }
-            Ready::Catalog(built) => {
-                let table = Arc::new(built.table);
-                self.gateway.metrics.retain_channels(table.channels().map(|c| c.id.to_string()));
-                self.gateway.tables.install(table);
+            Ready::Catalog(table) => {
+                self.install(table);
+                lock(&self.state).catalog = Some(Arc::new(kept));
                 self.activations.send_modify(|count| *count += 1);
-                for warning in &built.warnings {
-                    tracing::warn!("{}: {}", warning.path, warning.message);
-                }
-                built.warnings
             }
         }
+        lock(&self.state).runs.insert(kind, runs);
+    }
+
+    fn install(&self, table: Table) {
+        let Gateway { metrics, tables, .. } = &*self.gateway;
+        metrics.retain_channels(table.channels().map(|c| c.id.to_string()));
+        self.gateway.watch_credentials_of(Some(&table));
+        for warning in table.warnings() {
+            tracing::warn!("{}: {}", warning.path, warning.message);
+        }
+        tables.install(Arc::new(table));
     }
 
     fn refuse(&self, kind: Kind, part: pb::Part, refusal: Refusal) -> pb::Rejection {
@@ -351,10 +437,22 @@ impl Applier {
     }
 }
 
+/// Says which channels show another credential in a table that was built anew. Returns how many.
+fn tell_changes(before: Option<&Table>, after: &Table) -> usize {
+    let shown = |channel: &Channel| channel.credential.fingerprint();
+    let known: BTreeMap<_, _> =
+        before.into_iter().flat_map(Table::channels).map(|channel| (&channel.id, shown(channel))).collect();
+    let changed = after.channels().filter(|channel| known.get(&channel.id) != Some(&shown(channel)));
+    changed
+        .inspect(|one| tracing::info!(channel.id = %one.id, "channel {} has another credential", one.id))
+        .count()
+}
+
 fn kind_pb(kind: Kind) -> pb::PartKind {
     match kind {
         Kind::Catalog => pb::PartKind::Catalog,
         Kind::Keys => pb::PartKind::Keys,
+        Kind::Secrets => pb::PartKind::Secrets,
     }
 }
 

@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use common::certificate::{self, Facts};
+use common::hpke::OpeningKey;
 use common::limits::CERTIFICATE_SKEW;
 use common::pb::fleet as pb;
 use common::snapshot::{Sha, digest};
 use rcgen::{CertificateParams, KeyPair, PublicKeyData as _};
 use tokio::sync::Notify;
+use zeroize::Zeroizing;
 
 /// Key, certificate and authorities.
 const FILE: &str = "identity.pem";
@@ -21,7 +23,6 @@ const FILE: &str = "identity.pem";
 const PENDING_FILE: &str = "identity.key";
 
 /// What a node shows of itself.
-#[derive(Debug)]
 pub(crate) struct Held {
     /// Its private key.
     pub key_pem: String,
@@ -58,6 +59,12 @@ pub(crate) enum CertificateFault {
     Make(#[from] rcgen::Error),
     #[error("the control plane gave a certificate that is not for this node and its key")]
     Foreign,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({:?}, …)", self.facts.serial)
+    }
 }
 
 impl Held {
@@ -132,6 +139,15 @@ impl Certificates {
     /// The certificate in use.
     pub(crate) fn held(&self) -> Option<Arc<Held>> {
         self.held.load_full()
+    }
+
+    /// What opens what is sealed for the certificate in use, and the digest of its public key.
+    pub(crate) fn opening_key(&self) -> Option<(OpeningKey, Sha)> {
+        let held = self.held()?;
+        let key = KeyPair::from_pem(&held.key_pem).ok()?;
+        // The copy is wiped; the PEM stays for as long as the certificate is held.
+        let der = Zeroizing::new(key.serialize_der());
+        Some((OpeningKey::of_pkcs8(&der)?, held.facts.key_sha256))
     }
 
     /// For whom.

@@ -57,7 +57,7 @@ impl Link {
 pub(crate) struct Links {
     token_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
-    certificates: Certificates,
+    certificates: Arc<Certificates>,
     clock: Clock,
     /// The certificate was not taken, and its renewal is tried before it is shown again.
     is_doubted: AtomicBool,
@@ -74,7 +74,7 @@ impl Links {
     pub(crate) fn new(
         token_file: Option<PathBuf>,
         ca_file: Option<PathBuf>,
-        certificates: Certificates,
+        certificates: Arc<Certificates>,
         clock: Clock,
     ) -> Self {
         Links {
@@ -273,7 +273,7 @@ mod tests {
 
     fn links_with(token_file: PathBuf) -> Links {
         let dir = tempfile::tempdir().unwrap();
-        let certificates = Certificates::open(dir.path(), "n1").unwrap();
+        let certificates = Arc::new(Certificates::open(dir.path(), "n1").unwrap());
         Links::new(Some(token_file), None, certificates, Clock::system())
     }
 

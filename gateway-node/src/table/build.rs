@@ -23,27 +23,21 @@ use crate::dialect::{operation, percent};
 use crate::gate::Until;
 use crate::metrics::Metrics;
 use crate::upstream::client::Way;
-use crate::upstream::credential::{Credential, Place, Showing};
+use crate::upstream::credential::{Place, Showing};
+use crate::upstream::sources::Sources;
 use crate::upstream::{Client, Connections};
 
-/// A table, and what works in it but wants a person.
-pub struct Built {
-    /// Ready to be installed.
-    pub table: Table,
-    /// Credentials that could not be had here: their channels are suspended.
-    pub warnings: Vec<pb::Violation>,
-}
-
 /// Builds the table of a snapshot. `previous` is the table in force, whose state lives on.
-/// Nothing is opened or sent; files and environment are read for credentials and CAs.
+/// Nothing is opened or sent; files are read for CAs, and `sources` for credentials.
 pub fn build(
     snapshot: &pb::Snapshot,
     epoch: u64,
     previous: Option<&Table>,
-    connections: &Connections,
+    (connections, sources): (&Connections, &Sources),
     metrics: &Metrics,
-) -> Result<Built, Vec<pb::Violation>> {
-    let mut builder = Builder { previous, connections, metrics, violations: vec![], warnings: vec![] };
+) -> Result<Table, Vec<pb::Violation>> {
+    let mut builder =
+        Builder { previous, connections, sources, metrics, violations: vec![], warnings: vec![] };
     let channels = builder.channels(&snapshot.channels);
     let models = builder.models(&snapshot.models, &channels);
     if !builder.violations.is_empty() {
@@ -51,13 +45,14 @@ pub fn build(
     }
     let things = things::build(snapshot, &channels, previous, connections)?;
     let channels = channels.into_iter().map(|(id, built)| (id, built.channel)).collect();
-    let table = Table { revision: snapshot.revision, epoch, channels, things, models };
-    Ok(Built { table, warnings: builder.warnings })
+    let warnings = builder.warnings;
+    Ok(Table { revision: snapshot.revision, epoch, channels, things, models, warnings })
 }
 
 struct Builder<'a> {
     previous: Option<&'a Table>,
     connections: &'a Connections,
+    sources: &'a Sources,
     metrics: &'a Metrics,
     violations: Vec<pb::Violation>,
     warnings: Vec<pb::Violation>,
@@ -136,11 +131,13 @@ impl Builder<'_> {
         }
         let (place, paths, overrides, limits) = (place?, paths?, overrides?, limits?);
 
-        let mut warning = None;
-        let credential = Credential::resolve(&channel.credential, &place).unwrap_or_else(|fault| {
-            warning = Some(fault.to_string());
-            Showing::Missing
-        });
+        let (credential, credential_fault) = match channel.credential.as_str() {
+            "" => (Showing::Nothing, None),
+            reference => {
+                let found = self.sources.find(reference);
+                (Showing::of(&found, &place), found.fault)
+            }
+        };
         if self.violations.len() > faults_before {
             return None;
         }
@@ -164,8 +161,17 @@ impl Builder<'_> {
             };
             Arc::new(ChannelState::new(identity, credential_suspension))
         });
-        if let Some(message) = warning {
-            self.warnings.push(pb::Violation { path: format!("{path}.credential"), message });
+        if let Some(fault) = &credential_fault {
+            let effect = match credential {
+                Showing::Missing => "it is out on this node",
+                Showing::Nothing | Showing::Credential(_) => {
+                    "it goes on with the last credential that it had"
+                }
+            };
+            self.warnings.push(pb::Violation {
+                path: format!("{path}.credential"),
+                message: format!("channel {id}: {fault}; {effect}"),
+            });
         }
         let metrics = self.metrics.channel(id.as_str());
         let channel = Channel {
@@ -175,6 +181,8 @@ impl Builder<'_> {
             include_usage: channel.include_usage,
             overrides,
             limits,
+            credential_from: channel.credential.clone(),
+            credential_fault,
             credential,
             state,
             metrics,

@@ -1,4 +1,4 @@
-//! The last known good on disk: per part a `current`, a `previous` and, while an update is taken, a
+//! The last known good on disk: per part a `current`, a `previous` (but of secrets) and, while an update is taken, a
 //! `candidate`, each with the encoded bytes as they came. Files are written beside, synced and
 //! renamed, so that a crash leaves the one or the other.
 //!
@@ -33,17 +33,20 @@ pub enum Kind {
     Catalog,
     /// A `KeySet`.
     Keys,
+    /// A `SealedSecrets`, as only this node's key opens it.
+    Secrets,
 }
 
 impl Kind {
-    /// Both.
-    pub const ALL: [Kind; 2] = [Kind::Catalog, Kind::Keys];
+    /// All, in the order in which they are loaded: a catalog names secrets.
+    pub const ALL: [Kind; 3] = [Kind::Secrets, Kind::Catalog, Kind::Keys];
 
     /// The name in files and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Catalog => "catalog",
             Kind::Keys => "keys",
+            Kind::Secrets => "secrets",
         }
     }
 }
@@ -145,7 +148,8 @@ impl Keep {
     /// Makes the candidate the part to start from. At no moment is there none.
     pub fn promote(&self, kind: Kind) -> io::Result<()> {
         let (current, previous) = (self.path(kind, "current"), self.path(kind, "previous"));
-        if current.exists() {
+        // A credential that was replaced is worth nothing at an upstream, and something to a thief.
+        if current.exists() && kind != Kind::Secrets {
             let half = self.path(kind, "previous.tmp");
             remove_if_there(&half)?;
             std::fs::hard_link(&current, &half)?;

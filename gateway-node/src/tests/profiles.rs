@@ -353,7 +353,8 @@ async fn a_snapshot_with_ways_that_this_node_does_not_know_is_refused_with_every
         vec![pb::Override { class: "odd".into(), status: 400, ..Default::default() }];
     faulty.channels[0].limits = 7;
     let violations = |snapshot: &pb::Snapshot| {
-        let built = build(snapshot, 1, None, &node.gateway.connections, &node.gateway.metrics);
+        let ways = (&node.gateway.connections, &node.gateway.sources);
+        let built = build(snapshot, 1, None, ways, &node.gateway.metrics);
         built.err().unwrap().into_iter().map(|violation| violation.path).collect::<Vec<_>>()
     };
     let expected = ["auth", "paths", "overrides", "limits"].map(|key| format!("channels[0].{key}"));

@@ -350,9 +350,10 @@ impl Node {
 
     pub fn install(&self, snapshot: &pb::Snapshot) {
         let previous = self.gateway.tables.load();
-        let built = build(snapshot, 1, previous.as_deref(), &self.gateway.connections, &self.gateway.metrics)
+        let Gateway { connections, sources, metrics, .. } = &*self.gateway;
+        let table = build(snapshot, 1, previous.as_deref(), (connections, sources), metrics)
             .unwrap_or_else(|violations| panic!("{violations:?}"));
-        self.gateway.tables.install(Arc::new(built.table));
+        self.gateway.tables.install(Arc::new(table));
     }
 
     pub fn up(&self, name: &str) -> &Upstream {

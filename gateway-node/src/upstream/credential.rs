@@ -1,41 +1,16 @@
-//! A channel's credential: from `env:NAME` or `file:PATH` to a header or a parameter that is never printed.
+//! A channel's credential, from what `sources` found to a header or a parameter that is never printed.
 
 use http::header::{self, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
+use common::secret::Secret;
+
+use super::sources::Found;
 use crate::dialect::percent;
 use crate::fault::{Fault, REDACTED};
 
 /// Shorter ones are words, and no secrets.
 const SECRET_BYTES_MIN: usize = 8;
-/// Far above any token, and small enough for every address.
-const SECRET_BYTES_MAX: usize = 16 * 1024;
-
-/// Why a credential could not be had on this node.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialFault {
-    /// The environment of this process has no such variable.
-    #[error("the environment variable {0} is not set on this node")]
-    NoVariable(String),
-    /// The file cannot be read.
-    #[error("the file {path} cannot be read on this node")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Nothing in it, or too much, or characters that no header may have.
-    #[error(
-        "the credential of {0} is empty, longer than 16 KiB, or has characters that a header cannot carry"
-    )]
-    Unusable(String),
-    /// Neither `env:` nor `file:`.
-    #[error("this version resolves env:NAME and file:PATH only")]
-    UnknownKind,
-}
-
 /// What a channel has to show.
 #[derive(Debug, Clone)]
 pub enum Showing {
@@ -48,6 +23,12 @@ pub enum Showing {
 }
 
 impl Showing {
+    /// What there is to show of what was found.
+    pub fn of(found: &Found, place: &Place) -> Self {
+        let credential = found.secret.as_ref().and_then(|secret| Credential::of(secret, place));
+        credential.map_or(Showing::Missing, Showing::Credential)
+    }
+
     /// Tells credentials apart without showing them.
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
         match self {
@@ -120,7 +101,7 @@ pub enum Auth {
 /// A resolved credential.
 #[derive(Clone)]
 pub struct Credential {
-    secret: Box<str>,
+    secret: Secret,
     shown: Shown,
     fingerprint: [u8; 32],
 }
@@ -143,35 +124,16 @@ impl std::fmt::Debug for Credential {
 }
 
 impl Credential {
-    /// Resolves a reference of the catalog; an empty one means that the upstream wants none.
-    pub fn resolve(reference: &str, place: &Place) -> Result<Showing, CredentialFault> {
-        if reference.is_empty() {
-            return Ok(Showing::Nothing);
-        }
-        let secret = match reference.split_once(':') {
-            Some(("env", name)) => {
-                std::env::var(name).map_err(|_| CredentialFault::NoVariable(name.to_owned()))?
-            }
-            Some(("file", path)) => std::fs::read_to_string(path)
-                .map_err(|source| CredentialFault::Unreadable { path: path.to_owned(), source })?,
-            _ => return Err(CredentialFault::UnknownKind),
-        };
-        Credential::of(secret.trim(), place)
-            .map(Showing::Credential)
-            .ok_or_else(|| CredentialFault::Unusable(reference.to_owned()))
-    }
-
-    fn of(secret: &str, place: &Place) -> Option<Credential> {
-        if secret.is_empty() || secret.len() > SECRET_BYTES_MAX {
-            return None;
-        }
+    /// A credential, ready to be shown there. `None` behind a prefix that no header can carry.
+    pub fn of(secret: &Secret, place: &Place) -> Option<Credential> {
+        let text = secret.expose();
         let sensitive = |prefix: &str| {
-            let mut value = HeaderValue::from_str(&format!("{prefix}{secret}")).ok()?;
+            let mut value = HeaderValue::from_str(&format!("{prefix}{text}")).ok()?;
             value.set_sensitive(true);
             Some(value)
         };
         let plain = sensitive("")?;
-        let mut digest = Sha256::new_with_prefix(secret);
+        let mut digest = Sha256::new_with_prefix(text);
         let shown = match place {
             Place::ByDialect | Place::Nowhere => Shown::ByDialect { bearer: sensitive("Bearer ")?, plain },
             Place::Header { name, prefix } => {
@@ -181,11 +143,11 @@ impl Credential {
             }
             Place::Query { name } => {
                 digest.update(format!("\nquery {name}"));
-                let pair = [name, secret].map(percent::encoded_whole).join("=");
+                let pair = [name, text].map(percent::encoded_whole).join("=");
                 Shown::Parameter(pair.into())
             }
         };
-        Some(Credential { secret: secret.into(), shown, fingerprint: digest.finalize().into() })
+        Some(Credential { secret: secret.clone(), shown, fingerprint: digest.finalize().into() })
     }
 
     fn header(&self, auth: Auth) -> Option<(HeaderName, HeaderValue)> {
@@ -204,11 +166,12 @@ impl Credential {
 
     fn hide_in(&self, text: &mut String) {
         // What is no secret by its looks (`none`, `EMPTY`) is an ordinary word in a message.
-        if self.secret.len() < SECRET_BYTES_MIN {
+        let secret = self.secret.expose();
+        if secret.len() < SECRET_BYTES_MIN {
             return;
         }
-        let encoded = percent::encoded_whole(&self.secret);
-        for secret in [&*self.secret, &encoded] {
+        let encoded = percent::encoded_whole(secret);
+        for secret in [secret, &encoded] {
             if text.contains(secret) {
                 *text = text.replace(secret, REDACTED);
             }
@@ -227,6 +190,10 @@ mod tests {
         Place::Header { name: HeaderName::from_static(name), prefix: prefix.to_owned() }
     }
 
+    fn credential(secret: &str, place: &Place) -> Credential {
+        Credential::of(&Secret::parse(secret).unwrap(), place).unwrap()
+    }
+
     fn places() -> [Place; 3] {
         [Place::ByDialect, header("x-key", "Token "), Place::Query { name: "key".to_owned() }]
     }
@@ -234,7 +201,7 @@ mod tests {
     #[test]
     fn br_116_a_credential_is_never_printed() {
         for place in places() {
-            let credential = Credential::of("sk-secret-value", &place).unwrap();
+            let credential = credential("sk-secret-value", &place);
             let showing = Showing::Credential(credential.clone());
             let shown = format!("{credential:?} {showing:?} {:?}", showing.header(Auth::XApiKey));
             assert!(!shown.contains("secret-value"), "{shown}");
@@ -242,32 +209,22 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_that_cannot_be_had_says_what_is_missing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("key");
-        let reference = format!("file:{}", path.display());
-        let resolve = |reference: &str| Credential::resolve(reference, &Place::ByDialect);
-        assert!(resolve(&reference).unwrap_err().to_string().contains("cannot be read"));
-        for unusable in ["\n", "a\nb", &"x".repeat(20_000)] {
-            std::fs::write(&path, unusable).unwrap();
-            assert!(resolve(&reference).unwrap_err().to_string().contains("empty"));
-        }
-        std::fs::write(&path, "sk-1\n").unwrap();
-        let credential = resolve(&reference).unwrap();
+    fn each_dialect_has_its_own_header_and_what_is_missing_shows_nothing() {
+        let credential = credential("sk-1", &Place::ByDialect);
         let shown = |auth| {
             credential.header(auth).map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         };
         assert_eq!(shown(Auth::Bearer).unwrap(), "authorization: Bearer sk-1");
         assert_eq!(shown(Auth::XGoogApiKey).unwrap(), "x-goog-api-key: sk-1");
-        assert_eq!(credential.parameter(), None);
-        let missing = resolve("env:SLUICE_TEST_NO_SUCH").unwrap_err().to_string();
-        assert!(missing.contains("SLUICE_TEST_NO_SUCH"), "{missing}");
-        assert!(resolve("").unwrap().header(Auth::Bearer).is_none());
+        let found = Found { secret: None, fault: Some("is empty".to_owned()) };
+        let missing = Showing::of(&found, &Place::ByDialect);
+        assert!(matches!(missing, Showing::Missing));
+        assert!(missing.header(Auth::Bearer).is_none() && missing.parameter().is_none());
     }
 
     #[test]
     fn a_place_of_the_channels_own_holds_for_every_dialect() {
-        let showing = |place| Showing::Credential(Credential::of("a/b c", &place).unwrap());
+        let showing = |place| Showing::Credential(credential("a/b c", &place));
         let (name, value) = showing(header("x-key", "Token ")).header(Auth::Bearer).unwrap();
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-key", "Token a/b c"));
         let in_query = showing(Place::Query { name: "my key".to_owned() });
@@ -280,7 +237,7 @@ mod tests {
         let prints: std::collections::BTreeSet<_> = places()
             .into_iter()
             .chain([header("x-key", ""), header("x-other", "")])
-            .map(|place| Credential::of("sk-1", &place).unwrap().fingerprint)
+            .map(|place| credential("sk-1", &place).fingerprint)
             .collect();
         assert_eq!(prints.len(), 5);
     }
@@ -288,7 +245,7 @@ mod tests {
     #[test]
     fn br_116_a_credential_that_an_upstream_repeats_is_taken_out_of_its_words() {
         let said = |secret: &str, message: &str| {
-            let showing = Showing::Credential(Credential::of(secret, &Place::ByDialect).unwrap());
+            let showing = Showing::Credential(credential(secret, &Place::ByDialect));
             let detail = Detail::new(message, None, Some(message), None);
             let fault = Fault::of(FailureClass::BadRequest).with_detail(Some(detail));
             let detail = showing.hidden_in(fault).detail.unwrap();

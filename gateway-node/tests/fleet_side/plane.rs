@@ -251,5 +251,6 @@ pub fn update(epoch: u64, snapshot: &pb::Snapshot) -> pb::ConfigUpdate {
         target: Some(target),
         catalog_zstd: pack(&encoded).unwrap().into(),
         keys_zstd: pack(&keys).unwrap().into(),
+        ..Default::default()
     }
 }

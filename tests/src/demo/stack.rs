@@ -261,6 +261,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         authority: None,
         server_names: Vec::new(),
         node_certificate_life: common::limits::NODE_CERTIFICATE_LIFE,
+        secret_key_files: Vec::new(),
         new_epoch: false,
         log_format: common::telemetry::LogFormat::Text,
     };

@@ -52,8 +52,8 @@ routes = []
         "channels.openai-direct.dialects[0]: no such dialect \"openai-chta\"; did you mean \"openai-chat\"? (line 7)",
         "channels.openai-direct.base_url: must not hold a credential; give it in `credential`, as env:NAME or \
          file:PATH (line 8)",
-        "channels.openai-direct.credential: must be a reference, env:NAME or file:PATH, and never the credential \
-         itself; if this is one, it was shown to whoever read the document and wants to be replaced (line 9)",
+        "channels.openai-direct.credential: must be a reference, env:NAME, file:PATH or secret:NAME, and never the \
+         credential itself; if this is one, it was shown to whoever read the document and wants to be replaced (line 9)",
         "channels.openai-direct.colour: no such key in a channel (line 10)",
         "models.\"gpt-4.1\".routes[0].channel: no such channel \"opnai\"; did you mean \"openai-direct\"? (line 14)",
         "models.\"gpt-4.1\".routes[1].cost.input: is too precise: at most 6 decimals are kept (line 15)",
@@ -132,9 +132,8 @@ fn keys_of_later_versions_are_told_from_keys_that_do_not_exist() {
             "channels.a.timeouts.total: this version does not have \"total\" yet (line 4)",
         ),
         (
-            "credential = \"secret:a\"",
-            "channels.a.credential: this version does not have sealed secrets (secret:NAME) yet; use env:NAME or \
-             file:PATH (line 4)",
+            "credential = \"secret:a b\"",
+            "channels.a.credential: secret: wants the name of a secret that the control plane keeps (line 4)",
         ),
         (
             "[rollout]\nbake = \"60\"",
@@ -307,4 +306,27 @@ fn thousands_of_faults_are_all_reported_and_soon() {
         document += &format!("[models.m{i}]\nroutes = [{{ channel = \"opnai{i}\", cost.order = 1 }}]\n");
     }
     assert_eq!(faults(&document).len(), 20_000);
+}
+
+#[test]
+fn where_it_is_known_which_secrets_there_are_another_one_is_a_fault_with_its_place() {
+    let document = b"[channels.a]\ndialects = [\"openai-chat\"]\nbase_url = \"https://a.example\"\n\
+        credential = \"secret:reseler\"\n\
+        [models.m]\nroutes = [{ channel = \"a\", cost = { order = 1 } }]\n";
+    let checked = parse(document).unwrap();
+    let [named] = &checked.secrets[..] else { panic!("{checked:?}") };
+    assert_eq!(
+        (named.name.as_str(), named.line, named.path.as_str()),
+        ("reseler", 4, "channels.a.credential")
+    );
+    assert_eq!(
+        checked.catalog.secrets().map(|(id, name)| (id.as_str(), name)).collect::<Vec<_>>(),
+        [("a", "reseler")]
+    );
+    let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let faults = |names: &[&str]| lines(&parse_knowing(document, Some(&known(names))).unwrap_err());
+    let message = "channels.a.credential: no such secret \"reseler\": set it by `sluice secret set reseler`";
+    assert_eq!(faults(&["reseller"]), [format!("{message}; did you mean \"reseller\"? (line 4)")]);
+    assert_eq!(faults(&[]), [format!("{message} (line 4)")]);
+    assert!(parse_knowing(document, Some(&known(&["reseler"]))).is_ok());
 }

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod identity;
+mod secrets;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use clap_complete::Shell;
 pub use catalog::{ApplyArgs, CatalogCommand, RollbackArgs, RolloutCommand, Strategy, WaitArgs};
 use common::dialect::Dialect;
 pub use identity::{AuthorityCommand, TokensCommand};
+pub use secrets::SecretCommand;
 
 /// Speaks to the control plane of a Sluice fleet.
 #[derive(Debug, Parser)]
@@ -123,6 +125,12 @@ pub enum Command {
         /// Which of them.
         #[command(subcommand)]
         command: KeysCommand,
+    },
+    /// The credentials of channels that the control plane keeps sealed
+    Secret {
+        /// Which of them.
+        #[command(subcommand)]
+        command: SecretCommand,
     },
     /// Who may call the control plane
     Access {

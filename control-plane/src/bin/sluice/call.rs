@@ -22,6 +22,7 @@ use common::pb::admin::doctor_service_client::DoctorServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
 use common::pb::admin::node_service_client::NodeServiceClient;
 use common::pb::admin::rollout_service_client::RolloutServiceClient;
+use common::pb::admin::secret_service_client::SecretServiceClient;
 use common::pb::admin::status_service_client::StatusServiceClient;
 use common::pb::admin::token_service_client::TokenServiceClient;
 
@@ -103,6 +104,11 @@ impl Connection {
     /// Rollouts.
     pub fn rollouts(&self) -> RolloutServiceClient<Authorized> {
         RolloutServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Credentials of channels.
+    pub fn secrets(&self) -> SecretServiceClient<Authorized> {
+        SecretServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// Client keys.

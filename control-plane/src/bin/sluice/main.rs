@@ -15,6 +15,7 @@ mod keys;
 mod nodes;
 mod output;
 mod rollout;
+mod secrets;
 mod status;
 mod tokens;
 
@@ -62,6 +63,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Nodes { command } => nodes::run(command, connect, output).await,
         Command::Rollout { command } => rollout::run(command, connect, output).await,
         Command::Keys { command } => keys::run(command, connect, output).await,
+        Command::Secret { command } => secrets::run(command, connect, output).await,
         Command::Access { command } => access::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Tokens { command } => tokens::run(command, connect, output).await,

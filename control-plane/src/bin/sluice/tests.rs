@@ -54,7 +54,11 @@ impl Fixture {
     async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let any = || Some("127.0.0.1:0".to_owned());
+        let key = dir.path().join("secret.key");
+        std::fs::write(&key, [7; 32]).unwrap();
+        std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let settings = Settings {
+            secret_key_file: Some(vec![key]),
             data_dir: Some(dir.path().join("data")),
             admin_listen: any(),
             fleet_listen: any(),
@@ -259,6 +263,41 @@ async fn a_key_is_made_listed_and_revoked() {
     assert_eq!(fixture.sluice(&["keys", "revoke", "nobody"]).await.code, 1);
     let empty = fixture.sluice(&["keys", "create", "--name", ""]).await;
     assert_eq!((empty.code, empty.err.lines().count()), (2, 1), "{}", empty.err);
+    fixture.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_goes_in_is_listed_without_its_value_and_stays_while_a_channel_uses_it() {
+    let fixture = Fixture::start().await;
+    let value = fixture.file("value", "sk-hidden\n");
+    let named = fixture.file("c.toml", &CATALOG.replacen("env:KEY", "secret:direct", 1));
+    let apply = ["catalog", "apply", "-f", named.to_str().unwrap()];
+    let refused = fixture.sluice(&apply).await;
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains(":5: channels.direct.credential: no such secret"), "{}", refused.err);
+
+    let set = ["secret", "set", "direct", "--from-file", value.to_str().unwrap()];
+    assert_eq!(fixture.sluice(&set).await.out, "secret direct set, version 2\n");
+    assert_eq!(fixture.sluice(&apply).await.code, 0);
+    let list = fixture.sluice(&["secret", "list", "-o", "json"]).await;
+    assert_eq!(list.json()["secrets"][0]["used_by"][0]["channel"], "direct");
+    let audit = fixture.sluice(&["audit", "list", "--action", "secret", "-o", "json"]).await;
+    assert_eq!(audit.json()["entries"][0]["object"], "direct");
+    assert!(![&list, &audit].iter().any(|said| said.out.contains("sk-hidden")));
+
+    let kept = fixture.sluice(&["secret", "delete", "direct"]).await;
+    assert_eq!(kept.code, 2);
+    assert!(
+        kept.err.contains("is used by direct (revision 1)") && kept.err.contains("--force"),
+        "{}",
+        kept.err
+    );
+    let rekeyed = fixture.sluice(&["secret", "rekey", "-o", "json"]).await.json();
+    assert_eq!(rekeyed["resealed"], 0);
+    let deleted = fixture.sluice(&["secret", "delete", "direct", "--force"]).await;
+    assert_eq!((deleted.code, deleted.out.as_str()), (0, "deleted secret direct\n"));
+    assert_eq!(fixture.sluice(&["secret", "list"]).await.out, "no secrets\n");
+    assert_eq!(fixture.sluice(&["secret", "delete", "direct"]).await.code, 1);
     fixture.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! What a node is sent: what it should run and does not, unless it refused it or lacks what it needs. Pure.
 
+use bytes::Bytes;
 use common::pb::fleet as pb;
 use pb::sync_response::Message as Said;
 
@@ -41,7 +42,10 @@ impl Session {
         }
         let new_catalog = catalog.filter(|encoded| is_due(encoded.part, applied.catalog) && !is_out(encoded));
         let new_keys = Some(keys).filter(|encoded| is_due(encoded.part, applied.keys));
-        if new_catalog.is_none() && new_keys.is_none() {
+        // What it keeps because it is given none is not due.
+        let held = &self.wanted.target.secrets;
+        let new_secrets = aim.secrets.filter(|part| *part == held.part && is_due(*part, applied.secrets));
+        if new_catalog.is_none() && new_keys.is_none() && new_secrets.is_none() {
             return self.confirm();
         }
         let id = self.next_update;
@@ -56,19 +60,24 @@ impl Session {
             catalog: catalog_part.map(Into::into),
             keys: keys_part.map(Into::into),
             live: None,
-            secrets: None,
+            secrets: stays(aim.secrets, new_secrets.is_some(), applied.secrets).map(Into::into),
         };
         let update = pb::ConfigUpdate {
             update_id: id,
             target: Some(target),
             catalog_zstd: new_catalog.map(|encoded| encoded.packed.clone()).unwrap_or_default(),
             keys_zstd: new_keys.map(|encoded| encoded.packed.clone()).unwrap_or_default(),
+            secrets_sealed: Bytes::new(),
         };
-        let sent = [new_catalog, new_keys].into_iter().flatten().map(|encoded| encoded.part).collect();
+        let sent = [new_catalog, new_keys].into_iter().flatten().map(|encoded| encoded.part);
+        let sent = sent.chain(new_secrets).collect();
         let revision = catalog_part.map_or(0, |part| part.version);
         self.phase = Phase::Updating { id, sent, revision };
         self.next_update += 1;
-        vec![Action::Send(Said::Update(update))]
+        vec![match new_secrets {
+            Some(_) => Action::Seal(update, held.clone()),
+            None => Action::Send(Said::Update(update)),
+        }]
     }
 
     /// Says once that the node runs what it should.
@@ -83,6 +92,6 @@ impl Session {
 
     /// What this node should run now.
     pub(super) fn aim(&self) -> Applied {
-        self.wanted.aim(&self.id, &self.facts.applied)
+        self.wanted.aim(&self.id, &self.facts)
     }
 }

@@ -32,7 +32,8 @@ pub fn hello_fault(hello: &pb::Hello) -> Option<&'static str> {
 
 /// Whether a rejection is of a part that is sent from here.
 pub fn is_known_kind(kind: i32) -> bool {
-    matches!(pb::PartKind::try_from(kind), Ok(pb::PartKind::Catalog | pb::PartKind::Keys))
+    use pb::PartKind::{Catalog, Keys, Secrets};
+    matches!(pb::PartKind::try_from(kind), Ok(Catalog | Keys | Secrets))
 }
 
 /// The labels that a node gives itself.
@@ -49,6 +50,7 @@ pub fn read_applied(target: Option<&pb::Target>) -> Applied {
         epoch: target.epoch,
         catalog: target.catalog.as_ref().and_then(Part::read),
         keys: target.keys.as_ref().and_then(Part::read),
+        secrets: target.secrets.as_ref().and_then(Part::read),
     }
 }
 

@@ -5,7 +5,10 @@ mod orders;
 use super::*;
 use crate::revision::encoded::{Encoded, Target};
 use crate::rollout::{Rollout, Strategy};
+use crate::secrets::held::Held;
 use common::snapshot::unpack;
+
+mod secrets;
 
 struct Node {
     session: Session,
@@ -23,12 +26,12 @@ fn content(version: u64, kind: &str) -> Encoded {
 
 fn wanted(epoch: u64, revision: u64, keys: u64) -> Arc<Wanted> {
     let catalog = (revision > 0).then(|| content(revision, "catalog"));
-    let target = Target { epoch, catalog, keys: content(keys, "keys") };
+    let target = Target { epoch, catalog, keys: content(keys, "keys"), secrets: Held::none() };
     Arc::new(Wanted { target, current: None, base: None, rollout: None })
 }
 
 fn target(wanted: &Wanted) -> pb::Target {
-    wanted.aim("n1", &Applied::default()).into()
+    wanted.aim("n1", &Facts::default()).into()
 }
 
 fn hello(applied: Option<pb::Target>) -> pb::Hello {
@@ -238,7 +241,7 @@ fn demanding(revision: u64, feature: &str) -> Arc<Wanted> {
     let features = vec![feature.to_owned()];
     let snapshot = pb::Snapshot { revision, schema: 1, features, ..Default::default() };
     let catalog = Some(Encoded::of_snapshot(&snapshot).unwrap());
-    let target = Target { epoch: 7, catalog, keys: content(1, "keys") };
+    let target = Target { epoch: 7, catalog, keys: content(1, "keys"), secrets: Held::none() };
     Arc::new(Wanted { target, current: None, base: None, rollout: None })
 }
 
@@ -277,7 +280,7 @@ async fn what_a_node_says_in_an_enum_is_known_or_ends_the_stream() {
         let ended = node.on(Event::Heard(Heard::Ack(odd)));
         assert!(matches!(ended[..], [Action::End(End::Refused(_))]), "{result}: {ended:?}");
     }
-    for kind in [0, 3, 4, 5, 99, -1] {
+    for kind in [0, 3, 5, 99, -1] {
         let (mut node, _) = Node::greeted(w.clone(), hello(None));
         let rejected = vec![pb::Rejection { kind, ..rejection(part, "no") }];
         let result = pb::AckResult::Rejected.into();
@@ -400,7 +403,12 @@ async fn the_bytes_of_an_update_are_shared_and_not_copied() {
 fn rolling(members: &[&str]) -> Arc<Wanted> {
     let mut rollout = Rollout::begin(42, 41, Strategy::Staged, &Default::default(), 0);
     rollout.advance(1, members.iter().map(|id| (*id).to_owned()), 0);
-    let target = Target { epoch: 7, catalog: Some(content(42, "new")), keys: content(1, "keys") };
+    let target = Target {
+        epoch: 7,
+        catalog: Some(content(42, "new")),
+        keys: content(1, "keys"),
+        secrets: Held::none(),
+    };
     let base = Some(content(41, "old"));
     Arc::new(Wanted { target, current: None, base, rollout: Some(Arc::new(rollout)) })
 }
@@ -410,6 +418,7 @@ fn running(revision: u64, kind: &str) -> pb::Target {
         epoch: 7,
         catalog: Some(content(revision, kind).part),
         keys: Some(content(1, "keys").part),
+        secrets: None,
     };
     applied.into()
 }
@@ -442,7 +451,12 @@ async fn fr_011_a_node_that_has_more_than_the_base_is_not_sent_back_and_goes_on_
 }
 
 fn wanted_keys(keys: u64) -> Arc<Wanted> {
-    let target = Target { epoch: 7, catalog: Some(content(41, "old")), keys: content(keys, "keys") };
+    let target = Target {
+        epoch: 7,
+        catalog: Some(content(41, "old")),
+        keys: content(keys, "keys"),
+        secrets: Held::none(),
+    };
     Arc::new(Wanted { target, current: None, base: None, rollout: None })
 }
 
@@ -459,6 +473,7 @@ async fn a_certificate_speaks_for_its_node_alone_and_its_labels_win() {
     let origin = |node_id: &str| Origin {
         node_id: Some(node_id.into()),
         labels: [("zone".to_owned(), "eu".to_owned())].into(),
+        recipient: None,
     };
     let label = |name: &str, value: &str| pb::Label { name: name.into(), value: value.into() };
     let claims = pb::Hello { labels: vec![label("zone", "us"), label("rack", "7")], ..hello(None) };

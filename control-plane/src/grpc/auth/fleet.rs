@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use common::certificate::Facts;
+use common::hpke::Recipient;
 use common::snapshot::digest;
 use http::HeaderMap;
 use tonic::Status;
@@ -36,12 +37,14 @@ impl Speaker {
     }
 
     /// What a stream may say of itself.
-    pub fn origin(&self, plane: &Plane) -> Origin {
+    pub fn origin(&self, plane: &Plane, proof: &Proof) -> Origin {
         match self {
             Speaker::Any => Origin::default(),
-            Speaker::Node(id) => {
-                Origin { node_id: Some(id.clone()), labels: plane.identity.nodes.labels(id) }
-            }
+            Speaker::Node(id) => Origin {
+                node_id: Some(id.clone()),
+                labels: plane.identity.nodes.labels(id),
+                recipient: proof.certificate.as_ref().and_then(|own| Recipient::of_point(&own.public_key)),
+            },
         }
     }
 

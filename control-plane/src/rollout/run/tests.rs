@@ -293,11 +293,11 @@ async fn at_once_needs_a_reason_and_opens_what_is_under_way() {
 async fn another_control_plane_aims_every_node_alike_and_of_two_that_move_it_one_does() {
     let scene = Scene::new(4).await;
     scene.apply(2).await;
-    let other = Head::unread(scene.plane().clock.clone());
+    let other = Head::unread(scene.plane().clock.clone(), scene.plane().keyring.clone());
     other.refresh(&scene.plane().store).await.unwrap();
     let (here, there) = (scene.plane().wanted().unwrap(), other.now().unwrap());
     for id in ["n1", "n2", "n3", "n4", "n5"] {
-        let nothing = crate::nodes::Applied::default();
+        let nothing = crate::nodes::Facts::default();
         assert_eq!(here.aim(id, &nothing), there.aim(id, &nothing));
     }
     assert_eq!(there.base.as_ref().map(|base| base.part.version), Some(1));

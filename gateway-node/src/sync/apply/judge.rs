@@ -4,12 +4,15 @@
 use common::feature;
 use common::limits::SNAPSHOT_SCHEMA;
 use common::pb::fleet as pb;
+use common::sealed::{self, Secrets};
 use common::snapshot::{Sha, SnapshotFault, decode, unpack};
 
 use crate::api::Gateway;
 use crate::api::auth::Keys;
 use crate::metrics::Metrics;
-use crate::table::build::{Built, build};
+use crate::sync::certificate::Certificates;
+use crate::table::Table;
+use crate::table::build::build;
 use crate::table::keep::{Kept, Kind};
 use crate::upstream::Connections;
 
@@ -45,17 +48,25 @@ pub(super) struct Runs {
     pub part: pb::Part,
 }
 
-impl From<&Kept> for Runs {
-    fn from(kept: &Kept) -> Self {
-        let part = pb::Part { version: kept.version, sha256: kept.sha256.to_vec() };
-        Runs { epoch: kept.epoch, part }
+impl Runs {
+    /// What is named by a part that is kept. Secrets are named by what the control plane keeps, not by what is sealed
+    /// for this node.
+    pub(super) fn of(kind: Kind, kept: &Kept) -> Self {
+        let sealed = match kind {
+            Kind::Secrets => decode::<pb::SealedSecrets>(&kept.encoded).ok(),
+            Kind::Catalog | Kind::Keys => None,
+        };
+        let sha256 = sealed.map_or_else(|| kept.sha256.to_vec(), |sealed| sealed.sha256);
+        Runs { epoch: kept.epoch, part: pb::Part { version: kept.version, sha256 } }
     }
 }
 
 /// A part that only has to be swapped in.
 pub(super) enum Ready {
-    Catalog(Built),
+    Catalog(Table),
     Keys(Keys),
+    /// With the digest of the key that opened them.
+    Secrets(Secrets, Sha),
 }
 
 /// Checks a sent part against what runs, and unpacks it.
@@ -71,8 +82,19 @@ pub(super) fn judge(
     {
         return Err(Refusal::of(Blame::Sending, path(kind), message));
     }
-    let encoded =
-        unpack(packed, &part.sha256).map_err(|fault| Refusal::of(Blame::Sending, "", describe(&fault)))?;
+    let encoded = match kind {
+        Kind::Catalog | Kind::Keys => {
+            unpack(packed, &part.sha256).map_err(|fault| Refusal::of(Blame::Sending, "", describe(&fault)))?
+        }
+        Kind::Secrets => {
+            let is_it = decode(packed).is_ok_and(|sealed: pb::SealedSecrets| sealed.sha256 == part.sha256);
+            if !is_it {
+                let message = "what was sent is not what the target names";
+                return Err(Refusal::of(Blame::Sending, "sha256", message));
+            }
+            packed.to_vec()
+        }
+    };
     Ok(Kept::new(epoch, part.version, encoded))
 }
 
@@ -88,18 +110,34 @@ fn staleness(kind: Kind, epoch: u64, version: u64, runs: &Runs) -> Option<String
 }
 
 /// Decodes a part and builds what serves it; or everything that is wrong with it.
-pub(super) fn prepare(kind: Kind, kept: &Kept, gateway: &Gateway) -> Result<Ready, Vec<pb::Violation>> {
+pub(super) fn prepare(
+    kind: Kind,
+    kept: &Kept,
+    gateway: &Gateway,
+    certificates: &Certificates,
+) -> Result<Ready, Vec<pb::Violation>> {
     match kind {
         Kind::Catalog => {
             let snapshot = read(kept)?;
             let previous = gateway.tables.load();
-            let (connections, metrics) = (&gateway.connections, &gateway.metrics);
-            build(&snapshot, kept.epoch, previous.as_deref(), connections, metrics).map(Ready::Catalog)
+            let ways = (&gateway.connections, &gateway.sources);
+            build(&snapshot, kept.epoch, previous.as_deref(), ways, &gateway.metrics).map(Ready::Catalog)
         }
         Kind::Keys => {
             let keys: pb::KeySet = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
             same_version(kind, keys.version, kept.version)?;
             Keys::build(&keys).map(Ready::Keys)
+        }
+        Kind::Secrets => {
+            let sealed: pb::SealedSecrets = decode(&kept.encoded).map_err(|fault| undecodable(&fault))?;
+            same_version(kind, sealed.version, kept.version)?;
+            let violation = |message: String| vec![pb::Violation { path: "ciphertext".to_owned(), message }];
+            let (key, key_sha256) = certificates
+                .opening_key()
+                .ok_or_else(|| violation("this node has no certificate whose key opens it".to_owned()))?;
+            let secrets = sealed::open(&key, certificates.node_id(), &sealed);
+            let secrets = secrets.map_err(|fault| violation(fault.to_string()))?;
+            Ok(Ready::Secrets(secrets, key_sha256))
         }
     }
 }
@@ -117,8 +155,11 @@ pub(super) fn try_out(
     let previous = gateway.tables.load();
     // What it opens and counts is its own.
     let (connections, metrics) = (Connections::new(), Metrics::new());
-    let built = build(&snapshot, 0, previous.as_deref(), &connections, &metrics).map_err(refused)?;
-    Ok((kept.sha256, built.warnings))
+    let ways = (&connections, &gateway.sources);
+    let built = build(&snapshot, 0, previous.as_deref(), ways, &metrics).map_err(refused);
+    // Files that only this catalog names are of no concern any more.
+    gateway.watch_credentials_of(previous.as_deref());
+    Ok((kept.sha256, built?.warnings().to_vec()))
 }
 
 /// The snapshot in a kept part, if this version knows all that it needs.
@@ -140,7 +181,7 @@ fn same_version(kind: Kind, inside: u64, outside: u64) -> Result<(), Vec<pb::Vio
 fn path(kind: Kind) -> &'static str {
     match kind {
         Kind::Catalog => "revision",
-        Kind::Keys => "version",
+        Kind::Keys | Kind::Secrets => "version",
     }
 }
 

@@ -15,10 +15,12 @@ use crate::observe::Observer;
 use crate::upstream::Connections;
 
 mod enums;
+mod secrets;
 
 struct Node {
     dir: tempfile::TempDir,
     gateway: Arc<Gateway>,
+    certificates: Arc<Certificates>,
     applier: Applier,
 }
 
@@ -39,9 +41,11 @@ impl Node {
 
     fn on(dir: tempfile::TempDir) -> Self {
         let gateway = gateway(dir.path());
-        let applier = Applier::new(gateway.clone(), Keep::open(&dir.path().join("s"), "1").unwrap());
+        let certificates = Arc::new(Certificates::open(dir.path(), "n1").unwrap());
+        let keep = Keep::open(&dir.path().join("s"), "1").unwrap();
+        let applier = Applier::new(gateway.clone(), certificates.clone(), keep);
         applier.start().unwrap();
-        Node { dir, gateway, applier }
+        Node { dir, gateway, certificates, applier }
     }
 
     fn restarted(self) -> Self {
@@ -100,6 +104,7 @@ fn update(epoch: u64, catalog: Option<&pb::Snapshot>, keys: Option<&pb::KeySet>)
         target: Some(target),
         catalog_zstd: catalog.map(|(_, packed)| packed).unwrap_or_default(),
         keys_zstd: keys.map(|(_, packed)| packed).unwrap_or_default(),
+        secrets_sealed: Bytes::new(),
     }
 }
 

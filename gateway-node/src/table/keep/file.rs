@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use common::snapshot::digest;
@@ -36,7 +37,7 @@ pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<()> {
 /// As [`write()`], for any bytes.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let half = path.with_added_extension("tmp");
-    let mut file = File::create(&half)?;
+    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&half)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     std::fs::rename(half, path)?;
