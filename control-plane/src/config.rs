@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
-use common::limits::NODE_CERTIFICATE_LIFE;
+use common::limits::{NODE_CERTIFICATE_LIFE, STREAM_AGE};
 use common::listen::check_plaintext;
 pub use common::settings::{ConfigFault, TlsFiles};
 use common::settings::{Faults, Layered};
@@ -100,6 +100,10 @@ pub struct Settings {
     /// File with 32 random bytes that secrets of channels are sealed with at rest; of several the first seals and all open
     #[arg(long, env = "SLUICE_SECRET_KEY_FILE", value_name = "FILE", value_delimiter = ',')]
     pub secret_key_file: Option<Vec<PathBuf>>,
+    /// Age at which a node's stream is drained, so that nodes spread over control planes, 1s to 24h, give or take a
+    /// fifth [default: 30m]
+    #[arg(long, env = "SLUICE_STREAM_AGE", value_name = "DURATION")]
+    pub stream_age: Option<String>,
     /// Plaintext off loopback: for a proxy in front that terminates TLS
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
@@ -157,6 +161,8 @@ pub struct Config {
     pub node_certificate_life: Duration,
     /// Keys of secrets at rest, the one that seals first.
     pub secret_key_files: Vec<PathBuf>,
+    /// Age at which a node's stream is drained.
+    pub stream_age: Duration,
     /// Whether a new epoch begins.
     pub new_epoch: bool,
     /// Look of log lines.
@@ -255,6 +261,8 @@ impl Config {
             NODE_CERTIFICATE_LIFE,
             life,
         );
+        let ages = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
+        let stream_age = faults.duration("--stream-age", settings.stream_age, STREAM_AGE, ages);
         let oidc = trust(
             &mut faults,
             settings.oidc_issuer,
@@ -283,6 +291,7 @@ impl Config {
                 .into_iter()
                 .filter(given)
                 .collect(),
+            stream_age,
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
         })

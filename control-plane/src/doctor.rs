@@ -100,6 +100,7 @@ pub async fn examine(plane: &Plane, caller_ms: Option<u64>) -> Result<Vec<Check>
     });
     found.push(checks::jobs(ages));
     let wanted = plane.head.now();
+    found.push(checks::replicas(&plane.nodes.control_planes(), &plane.own.id));
     found.extend(checks::nodes(&plane.nodes.list(wanted.as_deref())));
     found.extend(wanted.map(|wanted| checks::secrets(&wanted.target.secrets, plane.keyring.sealing_id())));
     for listener in &plane.listeners {
@@ -116,6 +117,6 @@ fn of_database(plane: &Plane, database: &Database, now_ms: u64, took: Duration) 
         checks::database(database, took),
         checks::schema(database.schema),
         checks::clock("clock of the database", database.now_ms, now_ms, took),
-        checks::leader(&database.lease, plane.leader.epoch(), database.now_ms),
+        checks::leader(&database.lease, &plane.nodes.control_planes(), database.now_ms),
     ]
 }

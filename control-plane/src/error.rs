@@ -71,7 +71,7 @@ pub enum Error {
     #[error("{0}")]
     Precondition(&'static str),
     /// The store is away or failed.
-    #[error("the store is not available")]
+    #[error("the database is not available at the moment: nodes serve on meanwhile; try again")]
     Store(#[from] StoreError),
     /// There is no backup, or it cannot be put back.
     #[error(transparent)]

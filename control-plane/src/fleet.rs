@@ -9,6 +9,7 @@ mod session;
 mod stream;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use common::limits::STREAMS_PER_SECOND;
 use common::pb::fleet as pb;
@@ -38,17 +39,18 @@ pub struct Fleet {
     tasks: Tasks,
     admission: Arc<Mutex<Admission>>,
     greeting: Greeting,
+    stream_age: Duration,
 }
 
 impl Fleet {
-    /// The services of one process. Streams run as `tasks` and end with them.
-    pub fn new(plane: Arc<Plane>, tasks: Tasks) -> Self {
+    /// The services of one process. Streams run as `tasks` and end with them, and are drained at about this age.
+    pub fn new(plane: Arc<Plane>, tasks: Tasks, stream_age: Duration) -> Self {
         let greeting = Greeting {
-            control_plane_id: uuid::Uuid::now_v7().to_string(),
+            control_plane_id: plane.own.id.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         let admission = Admission::new(STREAMS_PER_SECOND, Instant::now());
-        Fleet { plane, tasks, admission: Arc::new(Mutex::new(admission)), greeting }
+        Fleet { plane, tasks, admission: Arc::new(Mutex::new(admission)), greeting, stream_age }
     }
 
     fn admit(&self) -> Result<(), Status> {
@@ -76,7 +78,8 @@ impl FleetSync for Fleet {
         let origin = speaker.origin(&self.plane, &proof);
         let stream = Stream { plane: self.plane.clone(), inbound: request.into_inner(), outbound, origin };
         let greeting = self.greeting.clone();
-        self.tasks.spawn("node stream", |stop| stream.run(greeting, wanted, stop));
+        let age = stream::age(self.stream_age, fastrand::f64());
+        self.tasks.spawn("node stream", move |stop| stream.run(greeting, wanted, age, stop));
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 }

@@ -74,6 +74,7 @@ fn probes(ready: Ready) -> Router {
 async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
     plane.metrics.leader(plane.leader.epoch().is_some());
     plane.metrics.nodes_cloned(plane.nodes.cloned());
+    plane.metrics.replicas(plane.nodes.streams(), plane.nodes.control_planes().len());
     let text = plane.metrics.render(plane.head.now().as_deref(), plane.nodes.count());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(CONTENT_TYPE, kind)], text).into_response()

@@ -36,6 +36,8 @@ const NODES_EVERY: Duration = Duration::from_secs(1);
 const ROLLOUT_EVERY: Duration = Duration::from_secs(1);
 /// … of which many at once are one.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Control planes say that they live, and look for others, this often.
+const REPLICAS_EVERY: Duration = Duration::from_secs(2);
 /// Enrolments and revocations by other control planes are seen this soon: a stream of a revoked node ends within 5 s.
 const IDENTITIES_EVERY: Duration = Duration::from_secs(2);
 const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -48,14 +50,23 @@ enum Job {
     Head,
     Leader,
     Access,
+    Replicas,
     Nodes,
     Rollout,
     Identities,
     Rollup,
 }
 
-const JOBS: [Job; 7] =
-    [Job::Head, Job::Leader, Job::Access, Job::Nodes, Job::Identities, Job::Rollout, Job::Rollup];
+const JOBS: [Job; 8] = [
+    Job::Head,
+    Job::Leader,
+    Job::Access,
+    Job::Replicas,
+    Job::Nodes,
+    Job::Identities,
+    Job::Rollout,
+    Job::Rollup,
+];
 
 /// Every job and how often it runs.
 pub fn names() -> impl Iterator<Item = (&'static str, Duration)> {
@@ -123,6 +134,12 @@ async fn hear(plane: &Plane) {
                     if let Err(error) = plane.head.refresh(&plane.store).await {
                         tracing::debug!(%error, "a change that was announced cannot be read yet");
                     }
+                    // It may be that the leader has left.
+                    if plane.leader.epoch().is_none()
+                        && let Err(error) = plane.leader.claim(&plane.store).await
+                    {
+                        tracing::debug!(%error, "whether anybody leads cannot be asked yet");
+                    }
                 }
                 HEAR_AGAIN
             }
@@ -153,6 +170,7 @@ impl Job {
             Job::Head => "head",
             Job::Leader => "leader",
             Job::Access => "access",
+            Job::Replicas => "replicas",
             Job::Nodes => "nodes",
             Job::Rollout => "rollout",
             Job::Identities => "identities",
@@ -165,6 +183,7 @@ impl Job {
             Job::Head => HEAD_EVERY,
             Job::Leader => RENEW_EVERY,
             Job::Access => ACCESS_EVERY,
+            Job::Replicas => REPLICAS_EVERY,
             Job::Nodes => NODES_EVERY,
             Job::Rollout => ROLLOUT_EVERY,
             Job::Identities => IDENTITIES_EVERY,
@@ -175,7 +194,13 @@ impl Job {
     fn wakes(self, plane: &Plane) -> Option<Wakes> {
         match self {
             Job::Rollout => Some(Wakes { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() }),
-            Job::Head | Job::Leader | Job::Access | Job::Nodes | Job::Identities | Job::Rollup => None,
+            Job::Head
+            | Job::Leader
+            | Job::Access
+            | Job::Replicas
+            | Job::Nodes
+            | Job::Identities
+            | Job::Rollup => None,
         }
     }
 
@@ -186,7 +211,8 @@ impl Job {
             Job::Head => plane.head.refresh(&plane.store).await,
             Job::Leader => plane.leader.claim(&plane.store).await,
             Job::Access => look_at_access(plane).await,
-            Job::Nodes => keep_nodes(plane).await,
+            Job::Replicas => look_for_others(plane).await,
+            Job::Nodes => share_nodes(plane).await,
             Job::Rollout => rollout::run::step(plane).await,
             Job::Identities => look_at_identities(plane).await,
             Job::Rollup => roll_up(plane).await,
@@ -220,14 +246,37 @@ async fn look_at_access(plane: &Plane) -> Result<(), Error> {
     Ok(())
 }
 
+/// Says that this control plane lives, and sees which others do.
+async fn look_for_others(plane: &Plane) -> Result<(), Error> {
+    plane.nodes.see(plane.store.beat(&plane.own).await?);
+    Ok(())
+}
+
+/// Writes down what is known of nodes here, and reads what other control planes wrote.
+async fn share_nodes(plane: &Plane) -> Result<(), Error> {
+    keep_nodes(plane).await?;
+    plane.look_at_nodes().await
+}
+
+/// Gives back what others can go on with at once: the lease of the leader, and the nodes.
+pub async fn leave(plane: &Plane) -> Result<(), Error> {
+    plane.leader.resign(&plane.store).await?;
+    plane.store.leave(&plane.own.id).await?;
+    Ok(plane.store.announce().await?)
+}
+
 /// Writes down what is known of nodes.
 pub async fn keep_nodes(plane: &Plane) -> Result<(), Error> {
     plane.nodes.look_at_all(plane.head.now().as_deref());
+    let cloned = plane.nodes.take_clones();
+    if !cloned.is_empty() {
+        plane.store.note_cloned(&cloned).await?;
+    }
     let nodes = plane.nodes.take_dirty();
     if nodes.is_empty() {
         return Ok(());
     }
-    let kept = plane.store.upsert_nodes(&nodes).await;
+    let kept = plane.store.upsert_nodes(&plane.own.id, &nodes).await;
     if kept.is_err() {
         plane.nodes.give_back(&nodes);
     }

@@ -48,8 +48,8 @@ pub struct Leader {
 
 impl Leader {
     /// A process that has not asked yet.
-    pub fn new() -> Self {
-        Leader { holder: uuid::Uuid::now_v7().to_string(), term: Mutex::default() }
+    pub fn new(process: &str) -> Self {
+        Leader { holder: process.to_owned(), term: Mutex::default() }
     }
 
     /// The epoch of the lease, while this process holds it. What is written under it names it.
@@ -59,15 +59,16 @@ impl Leader {
 
     /// Takes or renews the lease. While the database is away the present one is believed to its end.
     pub async fn claim(&self, store: &Store) -> Result<(), Error> {
-        let (begun, was) = (Instant::now(), self.epoch());
+        let (begun, was) = (Instant::now(), self.lock().0);
         let claimed = store.claim_leader(&self.holder, LEASE).await;
         if let Ok(epoch) = claimed {
             *self.lock() = Term::answered(epoch, begun);
         }
-        match (was, self.epoch()) {
-            (None, Some(epoch)) => tracing::info!(epoch, "this control plane leads"),
+        // Of a lease that has run out meanwhile it is said here, too: nobody has looked since.
+        match (was.map(|(epoch, _)| epoch), self.lock().0.map(|(epoch, _)| epoch)) {
+            (was, Some(epoch)) if was != Some(epoch) => tracing::info!(epoch, "this control plane leads"),
             (Some(epoch), None) => tracing::info!(epoch, "another control plane leads, or none"),
-            (Some(_), Some(_)) | (None, None) => {}
+            (Some(_) | None, Some(_)) | (None, None) => {}
         }
         Ok(claimed.map(drop)?)
     }
@@ -109,7 +110,7 @@ mod tests {
     async fn one_of_several_leads_and_the_next_one_when_it_resigns() {
         let fixture = Fixture::unread().await;
         let store = &fixture.plane.store;
-        let (one, other) = (Leader::new(), Leader::new());
+        let (one, other) = (Leader::new("one"), Leader::new("other"));
         one.claim(store).await.unwrap();
         other.claim(store).await.unwrap();
         assert_eq!((one.epoch(), other.epoch()), (Some(1), None));

@@ -138,6 +138,8 @@ pub struct Metrics {
     rollout_state: Family<StateLabel, Gauge>,
     rollout_stage: Gauge,
     nodes_connected: Gauge,
+    streams: Gauge,
+    control_planes: Gauge,
     nodes_known: Gauge,
     streams_refused: Counter,
     stream_ends: Family<EndLabel, Counter>,
@@ -173,6 +175,8 @@ impl Metrics {
             rollout_state: Family::default(),
             rollout_stage: Gauge::default(),
             nodes_connected: Gauge::default(),
+            streams: Gauge::default(),
+            control_planes: Gauge::default(),
             nodes_known: Gauge::default(),
             streams_refused: Counter::default(),
             stream_ends: Family::default(),
@@ -213,8 +217,14 @@ impl Metrics {
         );
         registry.register(
             "sluice_nodes_connected",
-            "Nodes with an open stream here",
+            "Nodes with an open stream, at whichever control plane",
             m.nodes_connected.clone(),
+        );
+        registry.register("sluice_streams", "Streams of nodes that are open here", m.streams.clone());
+        registry.register(
+            "sluice_control_planes",
+            "Control planes that live, over the same database",
+            m.control_planes.clone(),
         );
         registry.register("sluice_nodes_known", "Nodes ever seen", m.nodes_known.clone());
         registry.register(
@@ -362,6 +372,12 @@ impl Metrics {
             EnrolmentResult::Refused => "refused",
         };
         self.enrolments.get_or_create(&ResultLabel { result }).inc();
+    }
+
+    /// So many streams are open here, and so many control planes live.
+    pub fn replicas(&self, streams: usize, control_planes: usize) {
+        self.streams.set(i64::try_from(streams).unwrap_or(i64::MAX));
+        self.control_planes.set(i64::try_from(control_planes).unwrap_or(i64::MAX));
     }
 
     /// So many nodes were cloned.

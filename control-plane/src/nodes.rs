@@ -3,6 +3,7 @@
 
 mod boots;
 mod connection;
+mod elsewhere;
 mod facts;
 mod order;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use boots::{Boots, Cloned};
 pub use connection::{Call, Connection};
+use elsewhere::{Place, Replicas};
 pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
 pub use order::{Order, Probed};
 pub use view::{NodeView, State};
@@ -54,6 +56,7 @@ pub struct Nodes {
     clock: Clock,
     started_at_ms: u64,
     nodes: Mutex<BTreeMap<String, Entry>>,
+    replicas: Mutex<Replicas>,
     /// Grows with every visible change.
     changed: watch::Sender<u64>,
 }
@@ -65,7 +68,15 @@ struct Entry {
     persisted_seen_at_ms: u64,
     is_dirty: bool,
     stream: Option<Stream>,
+    /// Since when that is open.
+    streaming_since_ms: u64,
+    /// Where the store says that its stream is, when that is at another control plane.
+    place: Option<Place>,
+    /// The version of the list with which the store's row was written.
+    list_version: u64,
     boots: Boots,
+    /// When the store was last told, or told us, that it was cloned.
+    cloned_told_ms: u64,
     /// Since when the catalog that it runs is known to run there.
     config_since_ms: u64,
     /// What it should run and does not, and since when.
@@ -75,7 +86,7 @@ struct Entry {
 impl Entry {
     /// Whether it was heard of within the last day, and did not leave.
     fn is_there(&self, now_ms: u64) -> bool {
-        self.stream.is_some()
+        self.is_connected()
             || (!self.facts.drained && now_ms.saturating_sub(self.last_seen_at_ms) < RECENT_MS)
     }
 }
@@ -89,30 +100,12 @@ struct Stream {
 }
 
 impl Nodes {
-    /// No nodes yet.
-    pub fn new(clock: Clock) -> Arc<Self> {
+    /// No nodes yet, seen by this control plane.
+    pub fn new(own: &rows::Replica, clock: Clock) -> Arc<Self> {
         let started_at_ms = clock.now_ms();
-        Arc::new(Nodes { clock, started_at_ms, nodes: Mutex::default(), changed: watch::Sender::new(0) })
-    }
-
-    /// Takes in the nodes that the store remembers; those that are connected already stay as they are.
-    pub fn remember(&self, rows: Vec<rows::Node>) {
-        let mut nodes = self.lock();
-        for row in rows {
-            let entry = Entry {
-                last_seen_at_ms: row.last_seen_at_ms,
-                persisted_seen_at_ms: row.last_seen_at_ms,
-                is_dirty: false,
-                stream: None,
-                boots: Boots::default(),
-                config_since_ms: facts::config_since_ms(&row),
-                owes: None,
-                facts: Facts::from_row(&row),
-            };
-            nodes.entry(row.id).or_insert(entry);
-        }
-        drop(nodes);
-        self.tell();
+        let replicas = Mutex::new(Replicas::new(own.clone()));
+        let (nodes, changed) = (Mutex::default(), watch::Sender::new(0));
+        Arc::new(Nodes { clock, started_at_ms, nodes, replicas, changed })
     }
 
     /// Opens a node's stream. An older one of the same node ends.
@@ -133,7 +126,11 @@ impl Nodes {
             persisted_seen_at_ms: now,
             is_dirty: true,
             stream: Some(Stream { replaced: replaced.clone(), orders: tx }),
+            streaming_since_ms: now,
+            place: older.as_ref().and_then(|older| older.place.clone()),
+            list_version: older.as_ref().map_or(0, |older| older.list_version),
             boots,
+            cloned_told_ms: older.as_ref().map_or(0, |older| older.cloned_told_ms),
         };
         nodes.insert(id.to_owned(), entry);
         if let Some(Entry { stream: Some(older), facts, .. }) = older {
@@ -142,12 +139,8 @@ impl Nodes {
             older.replaced.cancel();
         }
         drop(nodes);
-        if let Some(Cloned { boots: [one, other], .. }) = cloned {
-            tracing::error!(
-                node.id = id, boots = ?[&one, &other],
-                "two processes speak as node {id}, boots {one} and {other}: its identity was cloned; stop one of \
-                 them, or revoke the node and enrol both anew under ids of their own"
-            );
+        if let Some(cloned) = cloned {
+            warn_of_clones(id, &cloned);
         }
         self.tell();
         Connection { nodes: self.clone(), id: id.to_owned(), replaced, orders }
@@ -222,10 +215,15 @@ impl Nodes {
         applied.filter_map(|applied| applied.catalog).map(|part| part.version).collect()
     }
 
-    /// Nodes whose stream is open here, and nodes that were ever seen.
+    /// Nodes whose stream is open, here or at another control plane, and nodes that were ever seen.
     pub fn count(&self) -> (usize, usize) {
         let nodes = self.lock();
-        (nodes.values().filter(|entry| entry.stream.is_some()).count(), nodes.len())
+        (nodes.values().filter(|entry| entry.is_connected()).count(), nodes.len())
+    }
+
+    /// Nodes whose stream is open here.
+    pub fn streams(&self) -> usize {
+        self.lock().values().filter(|entry| entry.stream.is_some()).count()
     }
 
     /// Whether it was ever seen.
@@ -246,14 +244,14 @@ impl Nodes {
         let within = |at_ms: u64, time: Duration| now.saturating_sub(at_ms) < time.as_millis() as u64;
         let has_just_started = within(self.started_at_ms, arrival);
         let nodes = self.lock();
-        let mut away = nodes.values().filter(|entry| entry.stream.is_none() && !entry.facts.drained);
-        away.any(|entry| has_just_started || within(entry.last_seen_at_ms, doubt))
+        let mut away = nodes.values().filter(|entry| !entry.is_connected() && !entry.facts.drained);
+        away.any(|entry| has_just_started || within(entry.heard_at_ms(), doubt))
     }
 
     /// For each channel with an open breaker, the connected nodes on which it is open, by id.
     pub fn open_channels(&self) -> BTreeMap<String, Vec<String>> {
         let mut open: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (id, entry) in self.lock().iter().filter(|(_, entry)| entry.stream.is_some()) {
+        for (id, entry) in self.lock().iter().filter(|(_, entry)| entry.is_connected()) {
             for channel in &entry.facts.open_channels {
                 open.entry(channel.clone()).or_default().push(id.clone());
             }
@@ -269,13 +267,19 @@ impl Nodes {
 
     /// Nodes that changed since they were last taken, for the store.
     pub fn take_dirty(&self) -> Vec<rows::Node> {
+        let own = self.id();
         let mut nodes = self.lock();
         let dirty = nodes.iter_mut().filter(|(_, entry)| entry.is_dirty);
         dirty
             .map(|(id, entry)| {
                 entry.is_dirty = false;
                 entry.persisted_seen_at_ms = entry.last_seen_at_ms;
-                entry.facts.to_row(id, entry.last_seen_at_ms, entry.config_since_ms)
+                let row = entry.facts.to_row(id, entry.last_seen_at_ms, entry.config_since_ms);
+                let (control_plane, streaming_since_ms) = match entry.stream {
+                    Some(_) => (own.clone(), entry.streaming_since_ms),
+                    None => (String::new(), 0),
+                };
+                rows::Node { control_plane: Some(control_plane), streaming_since_ms, ..row }
             })
             .collect()
     }
@@ -284,7 +288,7 @@ impl Nodes {
     pub fn forget(&self, before_ms: u64) {
         let mut nodes = self.lock();
         let known = nodes.len();
-        nodes.retain(|_, entry| entry.stream.is_some() || entry.last_seen_at_ms >= before_ms);
+        nodes.retain(|_, entry| entry.is_connected() || entry.last_seen_at_ms >= before_ms);
         let is_visible = nodes.len() != known;
         drop(nodes);
         if is_visible {
@@ -320,14 +324,20 @@ impl Nodes {
     }
 
     fn view(&self, id: &str, entry: &Entry, wanted: Option<&Wanted>, now_ms: u64) -> NodeView {
-        let heard_ms = entry.last_seen_at_ms.max(self.started_at_ms);
-        // A node has this long to find its way here after a restart of the control plane.
-        let is_lost =
-            entry.stream.is_none() && now_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
-        let is_connected = entry.stream.is_some();
+        let is_connected = entry.is_connected();
+        // A node has this long to find its way here after a restart of the control plane. What became of one that was
+        // elsewhere is known up to the last look into the store.
+        let heard_ms = entry.heard_at_ms().max(self.started_at_ms);
+        let until_ms = entry.place.as_ref().map_or(now_ms, |place| now_ms.min(place.looked_at_ms));
+        let is_lost = !is_connected && until_ms.saturating_sub(heard_ms) >= HEARTBEAT_LOST.as_millis() as u64;
         let shown = shown(entry, now_ms);
         let view = NodeView::of(id, shown, is_connected, is_lost, wanted, entry.last_seen_at_ms);
-        NodeView { config_since_ms: entry.config_since_ms, ..view }
+        let (control_plane, streaming_since_ms) = match (&entry.stream, &entry.place) {
+            (Some(_), _) => (self.name(), entry.streaming_since_ms),
+            (None, Some(place)) if place.is_alive => (place.name.clone(), place.since_ms),
+            (None, _) => (String::new(), 0),
+        };
+        NodeView { config_since_ms: entry.config_since_ms, control_plane, streaming_since_ms, ..view }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
@@ -342,9 +352,22 @@ impl Nodes {
 /// What a node says of itself, and what is found out about it.
 fn shown(entry: &Entry, now_ms: u64) -> Facts {
     let mut facts = entry.facts.clone();
+    if !entry.is_connected() {
+        // These were of a moment that is over.
+        facts.open_channels.clear();
+        facts.in_flight = 0;
+    }
     if let Some(Cloned { boots: [one, other], .. }) = entry.boots.cloned(now_ms) {
         let message = format!("two processes speak as this node, boots {one} and {other}: it was cloned");
         facts.warnings.push(Finding { path: "identity".to_owned(), message });
     }
     facts
+}
+
+fn warn_of_clones(id: &str, Cloned { boots: [one, other], .. }: &Cloned) {
+    tracing::error!(
+        node.id = id, boots = ?[one, other],
+        "two processes speak as node {id}, boots {one} and {other}: its identity was cloned; stop one of them, or \
+         revoke the node and enrol both anew under ids of their own"
+    );
 }

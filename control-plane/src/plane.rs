@@ -19,9 +19,12 @@ use crate::revision::head::{Head, Wanted};
 use crate::secrets::keyring::Keyring;
 use crate::store::Store;
 use crate::store::entry::Entry;
+use crate::store::rows::Replica;
 
 /// The parts of a running control plane. There may be several in one process.
 pub struct Plane {
+    /// This process, as one of several control planes.
+    pub own: Replica,
     /// What is kept.
     pub store: Store,
     /// What is wanted now: `plane.wanted()?` for the current revision and its catalog.
@@ -59,6 +62,15 @@ impl Plane {
         if let Err(error) = self.store.announce().await {
             tracing::debug!(%error, "other control planes were not told of a change");
         }
+    }
+
+    /// Reads what other control planes wrote of nodes.
+    pub async fn look_at_nodes(&self) -> Result<(), Error> {
+        let version = self.store.nodes_version().await?;
+        if let Some(since) = self.nodes.news_since(version) {
+            self.nodes.take_in(version, self.store.nodes_since(since).await?);
+        }
+        Ok(())
     }
 
     /// What the audit log will say of a change that is made now, as [`audit::entry`] has it.

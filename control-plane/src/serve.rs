@@ -38,6 +38,7 @@ use crate::nodes::Nodes;
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::secrets::keyring::{KeyFileFault, Keyring, OpenFault};
+use crate::store::rows::Replica;
 use crate::store::{Store, StoreError};
 use crate::{audit, error, folder, grpc, http, jobs};
 use certificates::Certificates;
@@ -164,8 +165,9 @@ pub async fn serve_with(
     };
     let [admin_door, fleet_door, http_door] = doors;
     let gate = Gate { token: node_token, plane: plane.clone() };
+    let nodes = Fleet::new(plane.clone(), plane.streams.clone(), config.stream_age);
     admin_door.open(grpc::admin(plane, health, guard.clone())?);
-    fleet_door.open(grpc::fleet(Fleet::new(plane.clone(), plane.streams.clone()), health, gate));
+    fleet_door.open(grpc::fleet(nodes, health, gate));
     http_door.open(http::routes(plane, ready.clone(), &guard, open));
     jobs::start(plane, jobs);
     certificates.follow(plane, jobs);
@@ -257,8 +259,16 @@ impl Running {
         (authority, keyring): (Option<Arc<Authorities>>, Arc<Keyring>),
     ) -> Result<Self, ServeError> {
         let store = open_store(config, folder, &clock).await?;
-        let nodes = Nodes::new(clock.clone());
-        nodes.remember(store.nodes().await?);
+        let own = Replica {
+            id: uuid::Uuid::now_v7().to_string(),
+            name: name(&listeners),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at_ms: clock.now_ms(),
+            silent_ms: 0,
+        };
+        let nodes = Nodes::new(&own, clock.clone());
+        nodes.see(store.beat(&own).await?);
+        nodes.take_in(store.nodes_version().await?, store.nodes().await?);
         if config.new_epoch {
             let over = store.heads().await?.epoch;
             let next = clock.now_ms().max(over + 1);
@@ -284,7 +294,8 @@ impl Running {
             nodes,
             identity,
             metrics: Metrics::new(),
-            leader: Leader::new(),
+            leader: Leader::new(&own.id),
+            own,
             listeners,
             clock,
             streams: Tasks::new(),
@@ -304,8 +315,8 @@ impl Running {
             if let Err(error) = jobs::keep_nodes(plane).await {
                 tracing::warn!(%error, "what is known of nodes was not written down");
             }
-            if let Err(error) = plane.leader.resign(&plane.store).await {
-                tracing::info!(%error, "the lease of the leader was not given back and runs out");
+            if let Err(error) = jobs::leave(plane).await {
+                tracing::info!(%error, "other control planes were not told of the end and will notice it");
             }
             plane.store.close().await;
         };
@@ -313,6 +324,14 @@ impl Running {
             tracing::warn!("the store did not close in time");
         }
     }
+}
+
+/// What people call this control plane: its machine, and the port that nodes call.
+fn name(listeners: &[Listening]) -> String {
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let machine = if machine.trim().is_empty() { "control-plane" } else { machine.trim() };
+    let fleet = listeners.iter().find(|listener| listener.name == "fleet");
+    fleet.map_or_else(|| machine.to_owned(), |fleet| format!("{machine}:{}", fleet.address.port()))
 }
 
 /// Opens the store. A database server that is away is waited for; any other fault ends the start.

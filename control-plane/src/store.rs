@@ -20,8 +20,7 @@ use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
 pub use postgres::News;
 use rows::{
-    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Key, Node, Revision,
-    Rollout,
+    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Key, Revision, Rollout,
 };
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
@@ -35,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_identity.sql"),
     include_str!("../migrations/0008_leader.sql"),
     include_str!("../migrations/0009_secrets.sql"),
+    include_str!("../migrations/0010_replicas.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -173,6 +173,7 @@ fn fenced<T>(written: Result<T, sqlx::Error>) -> Result<T, StoreError> {
     })
 }
 
+mod fleet;
 mod identities;
 mod sealed;
 
@@ -350,17 +351,6 @@ impl Store {
         Ok(call!(self.read, audit::walk(after, through, limit)))
     }
 
-    /// Keeps what is known of some nodes.
-    pub async fn upsert_nodes(&self, nodes: &[Node]) -> Result<(), StoreError> {
-        call!(self.write, nodes::upsert(nodes));
-        Ok(())
-    }
-
-    /// Every node that was ever seen, by id.
-    pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
-        Ok(call!(self.read, nodes::list()))
-    }
-
     /// Counts a window, exactly once.
     pub async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
         Ok(call!(self.write, windows::claim(claim, BUCKET_MS)))
@@ -425,11 +415,6 @@ impl Store {
     /// Removes boots whose newest window ended before `before_ms`, likewise.
     pub async fn forget_boots(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
         fenced(work!(self.write, windows::forget_boots(leader, before_ms)))
-    }
-
-    /// Removes nodes that were last heard of before `before_ms`, likewise.
-    pub async fn forget_nodes(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, nodes::forget(leader, before_ms)))
     }
 
     /// Keeps which channel made what, all of it or none. Each name stands once; an older making of a name changes

@@ -94,17 +94,19 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
-    /// A node that has not connected yet. `link` is where others find the open connection; `ordered` is cancelled
+    /// A node that has not connected yet. It tries the addresses in turn, in an order of its own, so that the nodes of a
+    /// control plane that ends spread over the others. `link` is where others find the open connection; `ordered` is cancelled
     /// when an operator sends the node away.
     pub(crate) fn new(
         identity: Identity,
-        addresses: Vec<Uri>,
+        mut addresses: Vec<Uri>,
         links: Arc<Links>,
         link: watch::Sender<Option<Link>>,
         applier: Arc<Applier>,
         gateway: Arc<Gateway>,
         ordered: CancellationToken,
     ) -> Self {
+        fastrand::shuffle(&mut addresses);
         Sync { identity, addresses, links, link, applier, gateway, ordered, taking: None }
     }
 

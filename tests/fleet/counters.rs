@@ -9,13 +9,14 @@ use harness::caller::{Caller, Outcome, Tally};
 use harness::catalog::{Document, chain_of};
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, REPORTED};
+use harness::operator::Operator;
 use harness::provider::{Provider, Script};
 use tokio::time::sleep;
 
 use crate::traffic::Traffic;
 
 /// What the control plane counted, in the words of a tally; `canceled` beside it.
-fn counted(status: &Status) -> (Tally, u64) {
+pub fn counted(status: &Status) -> (Tally, u64) {
     let mut tally = Tally::default();
     let mut canceled = 0;
     for model in &status.models {
@@ -51,8 +52,8 @@ async fn shows_exactly(fleet: &Fleet, seen: &Tally) -> anyhow::Result<Status> {
 }
 
 /// The sums agree with the running totals, by the control plane's own audit.
-async fn audit_is_clean(fleet: &Fleet) -> anyhow::Result<()> {
-    let (_, metrics) = fleet.http("/metrics").await?;
+pub async fn audit_is_clean(operator: &Operator<'_>) -> anyhow::Result<()> {
+    let (_, metrics) = operator.http("/metrics").await?;
     let line = metrics.lines().find(|line| line.starts_with("sluice_counter_audit_mismatch_total"));
     ensure!(line.is_some_and(|line| line.ends_with(" 0")), "{line:?}");
     Ok(())
@@ -122,7 +123,7 @@ async fn br_097_every_outcome_is_counted_as_the_callers_and_the_providers_saw_it
     let model = status.models.iter().find(|m| m.model == "m").unwrap();
     let rate = model.success_rate.unwrap();
     assert!((rate - 10.0 / 14.0).abs() < 1e-9, "{rate}");
-    audit_is_clean(&fleet).await?;
+    audit_is_clean(&fleet.at(0)?).await?;
     fleet.finish()
 }
 
@@ -162,7 +163,7 @@ async fn while_the_control_plane_is_away_no_count_is_lost_and_none_is_doubled() 
     // Nothing more comes in later either.
     sleep(Duration::from_secs(3)).await;
     shows_exactly(&fleet, &seen).await?;
-    audit_is_clean(&fleet).await?;
+    audit_is_clean(&fleet.at(0)?).await?;
     fleet.finish()
 }
 
@@ -206,7 +207,7 @@ async fn what_a_caller_got_stays_counted_when_the_node_is_killed_right_after_it(
         (seen..=seen + in_flight).contains(&counted),
         "seen {seen}, in flight {in_flight}, counted {counted}"
     );
-    audit_is_clean(&fleet).await?;
+    audit_is_clean(&fleet.at(0)?).await?;
     fleet.finish()
 }
 
@@ -225,6 +226,6 @@ async fn a_node_that_was_away_for_good_reports_its_last_windows_when_it_is_start
     assert_eq!(counted(&fleet.status().await?).0, Tally::default());
     fleet.nodes[0].start_again().await?;
     shows_exactly(&fleet, &seen).await?;
-    audit_is_clean(&fleet).await?;
+    audit_is_clean(&fleet.at(0)?).await?;
     fleet.finish()
 }

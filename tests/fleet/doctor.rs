@@ -21,6 +21,7 @@ async fn a_doctor_looks_at_everything_and_finds_nothing_wrong_with_a_healthy_fle
         "leader",
         "clock of the caller",
         "jobs",
+        "control planes",
         "nodes",
         "versions",
         "listener",

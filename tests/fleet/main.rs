@@ -13,6 +13,7 @@ mod hot_swap;
 mod identity;
 mod memory;
 mod nodes;
+mod replicas;
 mod requests;
 mod restart;
 mod rolling;

@@ -207,6 +207,8 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         open_channels: node.facts.open_channels,
         in_flight: node.facts.in_flight,
         config_since_ms: status::time(node.config_since_ms),
+        control_plane: node.control_plane,
+        streaming_since_ms: status::time(node.streaming_since_ms),
         last_seen_at_ms: status::time(node.last_seen_at_ms),
         data_address: node.facts.data_address,
         ops_address: node.facts.ops_address,

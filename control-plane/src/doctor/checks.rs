@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Certificate, Check, Listening};
 use crate::nodes::{NodeView, State};
 use crate::secrets::held::Held;
-use crate::store::rows::{Database, Lease};
+use crate::store::rows::{Database, Lease, Replica};
 use crate::store::{SCHEMA, StoreError};
 
 /// Clocks that differ by more make times in logs and pages hard to compare, …
@@ -107,16 +107,17 @@ pub(super) fn clock(name: &'static str, theirs_ms: u64, ours_ms: u64, within: Du
     }
 }
 
-pub(super) fn leader(lease: &Lease, ours: Option<u64>, now_ms: u64) -> Check {
+pub(super) fn leader(lease: &Lease, replicas: &[Replica], now_ms: u64) -> Check {
     match lease {
         lease if lease.until_ms <= now_ms => {
             let advice = "one of the control planes takes over within seconds; if none does, none can write to the database";
             Check::warning("leader", "no control plane does the periodic work at the moment", advice)
         }
-        lease if ours == Some(lease.epoch) => {
-            Check::ok("leader", format!("this control plane leads, in epoch {}", lease.epoch))
+        lease => {
+            let holder = replicas.iter().find(|replica| replica.id == lease.holder);
+            let name = holder.map_or(&lease.holder, |holder| &holder.name);
+            Check::ok("leader", format!("{name} leads, in epoch {}", lease.epoch))
         }
-        lease => Check::ok("leader", format!("{} leads, in epoch {}", lease.holder, lease.epoch)),
     }
 }
 
@@ -128,6 +129,24 @@ pub(super) fn changes(are_heard: bool) -> Check {
     let advice = "where a pooler stands between that hands out connections by transaction (pgbouncer), let \
                   --database-listen-url name the database itself; with one control plane nothing is missing";
     Check::warning("changes", "those of other control planes are seen within 2 s, not at once", advice)
+}
+
+/// The control planes that live, this one among them.
+pub(super) fn replicas(replicas: &[Replica], own: &str) -> Check {
+    let names: Vec<&str> = replicas.iter().map(|replica| replica.name.as_str()).collect();
+    let said = format!("{} over this database ({})", replicas.len(), names.join(", "));
+    let ours = replicas.iter().find(|replica| replica.id == own);
+    let version = |replica: &Replica| minor(&replica.version);
+    if replicas.iter().any(|replica| ours.is_some_and(|ours| version(ours) != version(replica))) {
+        let versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
+        let advice = "that is for the time of an upgrade: end it soon";
+        return Check::warning(
+            "control planes",
+            format!("{said}, of versions {}", versions.join(", ")),
+            advice,
+        );
+    }
+    Check::ok("control planes", said)
 }
 
 /// Jobs with their periods and the time since they last succeeded; `None` for one that never did.

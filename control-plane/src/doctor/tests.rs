@@ -3,7 +3,7 @@ use super::*;
 use crate::nodes::Facts;
 use crate::observed::fixture::Fixture;
 use crate::secrets::held::Held;
-use crate::store::rows::Lease;
+use crate::store::rows::{Lease, Replica};
 use crate::store::{SCHEMA, StoreError};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -59,15 +59,36 @@ fn clocks_are_compared_but_for_the_time_that_the_answer_took() {
 
 #[test]
 fn a_fleet_without_a_leader_and_a_job_that_stands_still_are_told() {
-    assert_eq!(leader(&lease(7, 100), Some(7), 99).message, "this control plane leads, in epoch 7");
-    assert_eq!(leader(&lease(7, 100), None, 99).message, "p leads, in epoch 7");
-    assert_eq!(leader(&lease(7, 100), Some(7), 100).verdict, Verdict::Warning);
+    let named = Replica { id: "p".to_owned(), name: "one:7444".to_owned(), ..Replica::default() };
+    assert_eq!(leader(&lease(7, 100), &[named], 99).message, "one:7444 leads, in epoch 7");
+    assert_eq!(leader(&lease(7, 100), &[], 99).message, "p leads, in epoch 7");
+    assert_eq!(leader(&lease(7, 100), &[], 100).verdict, Verdict::Warning);
     let second = Duration::from_secs(1);
     assert_eq!(jobs([("a", second, Some(second * 5)), ("b", HOUR, Some(HOUR))]).message, "all 2 run");
     let standing = jobs([("a", second, Some(second * 6)), ("b", HOUR, None), ("c", HOUR, Some(second))]);
     assert_eq!(
         (standing.verdict, standing.message.as_str()),
         (Verdict::Fault, "did not succeed for a while: a, b")
+    );
+}
+
+#[test]
+fn control_planes_are_named_and_those_of_another_version_are_told() {
+    let named = |id: &str, version: &str| Replica {
+        id: id.to_owned(),
+        name: format!("{id}:7444"),
+        version: version.to_owned(),
+        ..Replica::default()
+    };
+    let alike = replicas(&[named("a", "0.2.0"), named("b", "0.2.7")], "a");
+    assert_eq!(
+        (alike.verdict, alike.message.as_str()),
+        (Verdict::Ok, "2 over this database (a:7444, b:7444)")
+    );
+    let apart = replicas(&[named("a", "0.2.0"), named("b", "0.3.0")], "a");
+    assert!(
+        apart.verdict == Verdict::Warning && apart.message.ends_with("of versions 0.2.0, 0.3.0"),
+        "{apart:?}"
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::limits::{HEARTBEAT_LOST, STREAM_AGE, STREAM_AGE_JITTER};
+use common::limits::{HEARTBEAT_LOST, STREAM_AGE_JITTER};
 use common::pb::fleet as pb;
 use pb::sync_response::Message as Said;
 use prost::Message as _;
@@ -37,16 +37,22 @@ pub struct Stream {
     pub origin: Origin,
 }
 
-/// When a stream is drained: at [`STREAM_AGE`], moved by up to [`STREAM_AGE_JITTER`] of it. `random` lies in 0..1.
-pub fn age(random: f64) -> Duration {
-    STREAM_AGE.mul_f64(1.0 + STREAM_AGE_JITTER * (2.0 * random - 1.0))
+/// When a stream is drained: at the age that is set, moved by up to [`STREAM_AGE_JITTER`] of it. `random` lies in 0..1.
+pub fn age(set: Duration, random: f64) -> Duration {
+    set.mul_f64(1.0 + STREAM_AGE_JITTER * (2.0 * random - 1.0))
 }
 
 impl Stream {
-    /// Runs until the stream ends.
-    pub async fn run(mut self, greeting: Greeting, wanted: Subscription, stop: CancellationToken) {
+    /// Runs until the stream ends, at this age by itself.
+    pub async fn run(
+        mut self,
+        greeting: Greeting,
+        wanted: Subscription,
+        age: Duration,
+        stop: CancellationToken,
+    ) {
         let Subscription { mut changes, first } = wanted;
-        let session = Session::new(greeting, first, age(fastrand::f64()), Instant::now());
+        let session = Session::new(greeting, first, age, Instant::now());
         let mut session = session.known_as(self.origin.clone());
         let mut connection: Option<Connection> = None;
         let mut probes = Probes::default();
@@ -269,12 +275,14 @@ impl Subscription {
 
 #[cfg(test)]
 mod tests {
+    use common::limits::STREAM_AGE;
+
     use super::*;
 
     #[test]
     fn fr_013_streams_age_between_24_and_36_minutes() {
-        assert_eq!(age(0.0), Duration::from_secs(24 * 60));
-        assert_eq!(age(0.5), STREAM_AGE);
-        assert_eq!(age(1.0), Duration::from_secs(36 * 60));
+        assert_eq!(age(STREAM_AGE, 0.0), Duration::from_secs(24 * 60));
+        assert_eq!(age(STREAM_AGE, 0.5), STREAM_AGE);
+        assert_eq!(age(STREAM_AGE, 1.0), Duration::from_secs(36 * 60));
     }
 }

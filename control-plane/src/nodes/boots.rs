@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use common::limits::CLONE_WITHIN;
+use serde::{Deserialize, Serialize};
 
 /// So many boots are remembered.
 const BOOTS_MAX: usize = 16;
@@ -17,7 +18,7 @@ pub struct Boots {
 }
 
 /// Two processes with one identity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cloned {
     /// The two boots that took turns.
     pub boots: [String; 2],
@@ -38,9 +39,16 @@ impl Boots {
         }
         let other = before.filter(|before| before != boot && returns)?;
         let found = Cloned { boots: [other, boot.to_owned()], at_ms: now_ms };
+        self.found(found.clone(), now_ms).then_some(found)
+    }
+
+    /// It was found out otherwise. Returns whether it was not known before.
+    pub fn found(&mut self, found: Cloned, now_ms: u64) -> bool {
         let was_known = self.cloned(now_ms).is_some();
-        self.cloned = Some(found.clone());
-        (!was_known).then_some(found)
+        if self.cloned.as_ref().is_none_or(|known| known.at_ms <= found.at_ms) {
+            self.cloned = Some(found);
+        }
+        !was_known && self.cloned(now_ms).is_some()
     }
 
     /// What is found of late.

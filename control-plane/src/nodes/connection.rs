@@ -77,9 +77,6 @@ impl Drop for Connection {
         let closed = self.with_entry(|entry| {
             entry.stream = None;
             entry.is_dirty = true;
-            // These were of a moment that is over.
-            entry.facts.open_channels.clear();
-            entry.facts.in_flight = 0;
         });
         if closed.is_some() {
             tracing::info!(node.id = self.id, "the stream of node {} ended", self.id);

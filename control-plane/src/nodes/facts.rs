@@ -117,6 +117,8 @@ struct Findings {
     rejected: Vec<Rejected>,
     quarantined: Vec<Quarantined>,
     warnings: Vec<Finding>,
+    open_channels: Vec<String>,
+    in_flight: u64,
 }
 
 impl Facts {
@@ -136,8 +138,8 @@ impl Facts {
             rejected: findings.rejected,
             quarantined: findings.quarantined,
             warnings: findings.warnings,
-            open_channels: Vec::new(),
-            in_flight: 0,
+            open_channels: findings.open_channels,
+            in_flight: findings.in_flight,
             drained: row.drained,
         }
     }
@@ -154,6 +156,8 @@ impl Facts {
             rejected: self.rejected.clone(),
             quarantined: self.quarantined.clone(),
             warnings: self.warnings.clone(),
+            open_channels: self.open_channels.clone(),
+            in_flight: self.in_flight,
         };
         rows::Node {
             id: id.to_owned(),
@@ -166,6 +170,7 @@ impl Facts {
             findings: serde_json::to_string(&findings).unwrap_or_default(),
             drained: self.drained,
             last_seen_at_ms,
+            ..rows::Node::default()
         }
     }
 
@@ -179,9 +184,9 @@ impl Facts {
         self.is_certified && self.features.contains(feature::SECRETS)
     }
 
-    /// Whether more changed than what is of this moment only.
+    /// Whether more changed than how many requests are in flight.
     pub fn is_worth_keeping(&self, newer: &Facts) -> bool {
-        let lasting = |facts: &Facts| Facts { open_channels: Vec::new(), in_flight: 0, ..facts.clone() };
+        let lasting = |facts: &Facts| Facts { in_flight: 0, ..facts.clone() };
         lasting(self) != lasting(newer)
     }
 }

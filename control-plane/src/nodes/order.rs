@@ -65,9 +65,12 @@ impl Nodes {
         let entry = nodes.get(id).ok_or_else(|| Error::NotFound { what: "node", name: id.to_owned() })?;
         let unfit = |message: String| Err(Error::Unfit(message));
         let Some(stream) = &entry.stream else {
-            return unfit(format!(
-                "node {id} is not connected to this control plane; see `sluice nodes list`"
-            ));
+            return unfit(match entry.place.as_ref().filter(|place| place.is_alive) {
+                Some(place) => {
+                    format!("node {id} is connected to the control plane {}: ask that one", place.name)
+                }
+                None => format!("node {id} is not connected; see `sluice nodes list`"),
+            });
         };
         if !entry.facts.features.contains(order.feature()) {
             let version = &entry.facts.version;

@@ -7,6 +7,10 @@ use crate::secrets::held::Held;
 
 const LOST_MS: u64 = HEARTBEAT_LOST.as_millis() as u64;
 
+fn own() -> rows::Replica {
+    rows::Replica { id: "p1".to_owned(), name: "one:7444".to_owned(), ..rows::Replica::default() }
+}
+
 fn part(version: u64) -> Part {
     Part { version, sha256: [version as u8; 32] }
 }
@@ -30,7 +34,7 @@ fn state(nodes: &Nodes, target: &Wanted) -> State {
 
 #[test]
 fn a_node_is_in_sync_behind_rejected_or_quarantined_by_what_it_says() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let conn = nodes.connect("n", running(1));
     assert_eq!(state(&nodes, &target(1)), State::InSync);
     assert_eq!(state(&nodes, &target(2)), State::Behind);
@@ -48,7 +52,7 @@ fn a_node_is_in_sync_behind_rejected_or_quarantined_by_what_it_says() {
 
 #[test]
 fn a_node_that_lacks_what_the_target_needs_is_incompatible_and_says_what_it_lacks() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let known = ["a".to_owned()].into();
     let conn = nodes.connect("n", Facts { schema: 1, features: known, version: "0.9".into(), ..running(1) });
     let needs = |names: &[&str]| {
@@ -75,7 +79,7 @@ fn a_node_that_lacks_what_the_target_needs_is_incompatible_and_says_what_it_lack
 #[test]
 fn fr_029_a_node_that_is_away_is_only_shown_and_has_time_to_come_back() {
     let clock = Clock::manual(0);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     drop(nodes.connect("n", running(1)));
     clock.set_ms(LOST_MS - 1);
     assert_eq!(state(&nodes, &target(1)), State::InSync);
@@ -86,13 +90,13 @@ fn fr_029_a_node_that_is_away_is_only_shown_and_has_time_to_come_back() {
 
 #[test]
 fn fr_029_after_a_restart_every_node_has_time_to_find_its_way_here() {
-    let (clock, before) = (Clock::manual(0), Nodes::new(Clock::manual(0)));
+    let (clock, before) = (Clock::manual(0), Nodes::new(&own(), Clock::manual(0)));
     let conn = before.connect("n", running(1));
     let rows = before.take_dirty();
     drop(conn);
     clock.set_ms(10 * LOST_MS);
-    let nodes = Nodes::new(clock.clone());
-    nodes.remember(rows);
+    let nodes = Nodes::new(&own(), clock.clone());
+    nodes.take_in(1, rows);
     assert_eq!(state(&nodes, &target(1)), State::InSync);
     assert!(!nodes.list(None)[0].connected);
     clock.set_ms(11 * LOST_MS);
@@ -102,7 +106,7 @@ fn fr_029_after_a_restart_every_node_has_time_to_find_its_way_here() {
 #[test]
 fn a_node_that_left_on_purpose_is_drained_and_not_lost() {
     let clock = Clock::manual(0);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     let conn = nodes.connect("n", running(1));
     conn.record(&Facts { drained: true, ..running(1) });
     drop(conn);
@@ -112,7 +116,7 @@ fn a_node_that_left_on_purpose_is_drained_and_not_lost() {
 
 #[test]
 fn a_newer_stream_of_the_same_node_takes_over_and_the_older_changes_nothing_any_more() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let older = nodes.connect("n", running(1));
     let newer = nodes.connect("n", running(2));
     assert!(older.replaced.is_cancelled() && !newer.replaced.is_cancelled());
@@ -124,7 +128,7 @@ fn a_newer_stream_of_the_same_node_takes_over_and_the_older_changes_nothing_any_
 
 #[test]
 fn a_stream_that_ends_while_a_newer_one_takes_over_does_not_close_that() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let mut newest = nodes.connect("n", running(1));
     for round in 0..2_000 {
         let older = newest;
@@ -140,7 +144,7 @@ fn a_stream_that_ends_while_a_newer_one_takes_over_does_not_close_that() {
 
 #[test]
 fn open_breakers_are_those_of_connected_nodes() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let open = |channels: &[&str]| Facts {
         open_channels: channels.iter().map(ToString::to_string).collect(),
         ..running(1)
@@ -156,7 +160,7 @@ fn open_breakers_are_those_of_connected_nodes() {
 #[test]
 fn the_store_hears_of_lasting_changes_at_once_and_of_mere_life_once_a_minute() {
     let clock = Clock::manual(0);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     let conn = nodes.connect("n", running(1));
     let rows = nodes.take_dirty();
     assert_eq!((rows.len(), rows[0].applied_revision), (1, 1));
@@ -174,7 +178,7 @@ fn the_store_hears_of_lasting_changes_at_once_and_of_mere_life_once_a_minute() {
 
 #[test]
 fn watchers_hear_of_visible_changes_alone() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let conn = nodes.connect("n", running(1));
     let mut changes = nodes.subscribe();
     changes.borrow_and_update();
@@ -204,7 +208,7 @@ fn the_store_remembers_what_lasts() {
 fn only_a_node_that_was_lost_a_moment_ago_may_hold_what_it_has_not_reported() {
     let (doubt, arrival) = (Duration::from_secs(300), Duration::from_secs(45));
     let clock = Clock::manual(1_000_000);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     let may = |nodes: &Nodes| nodes.may_have_unreported(doubt, arrival);
     assert!(!may(&nodes), "there is none");
     let conn = nodes.connect("n", running(1));
@@ -223,8 +227,8 @@ fn only_a_node_that_was_lost_a_moment_ago_may_hold_what_it_has_not_reported() {
     // After a restart nobody knows since when a node is gone that is not back yet.
     let started_at = clock.now_ms() + 1_000_000;
     clock.set_ms(started_at);
-    let restarted = Nodes::new(clock.clone());
-    restarted.remember(rows);
+    let restarted = Nodes::new(&own(), clock.clone());
+    restarted.take_in(1, rows);
     for (after_ms, expected) in [(0, true), (44_999, true), (45_000, false)] {
         clock.set_ms(started_at + after_ms);
         assert_eq!(may(&restarted), expected, "{after_ms} ms after the start");
@@ -234,7 +238,7 @@ fn only_a_node_that_was_lost_a_moment_ago_may_hold_what_it_has_not_reported() {
 #[test]
 fn a_connected_node_that_owes_its_target_for_a_minute_is_stale_until_it_has_it() {
     let clock = Clock::manual(0);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     let conn = nodes.connect("n", running(1));
     let stale_ms = NODE_STALE.as_millis() as u64;
     assert_eq!(state(&nodes, &target(2)), State::Behind);
@@ -263,7 +267,7 @@ fn a_connected_node_that_owes_its_target_for_a_minute_is_stale_until_it_has_it()
 #[test]
 fn the_age_of_a_config_counts_from_when_it_was_first_seen_there_over_reconnects_and_restarts() {
     let clock = Clock::manual(1_000);
-    let nodes = Nodes::new(clock.clone());
+    let nodes = Nodes::new(&own(), clock.clone());
     let since = |nodes: &Nodes| nodes.list(None)[0].config_since_ms;
     let conn = nodes.connect("n", running(1));
     clock.set_ms(2_000);
@@ -271,8 +275,8 @@ fn the_age_of_a_config_counts_from_when_it_was_first_seen_there_over_reconnects_
     assert_eq!(since(&nodes), 1_000);
     let newer = nodes.connect("n", running(1));
     assert_eq!(since(&nodes), 1_000);
-    let restarted = Nodes::new(clock.clone());
-    restarted.remember(nodes.take_dirty());
+    let restarted = Nodes::new(&own(), clock.clone());
+    restarted.take_in(1, nodes.take_dirty());
     assert_eq!(since(&restarted), 1_000);
     let _again = restarted.connect("n", running(1));
     assert_eq!(since(&restarted), 1_000);
@@ -283,7 +287,7 @@ fn the_age_of_a_config_counts_from_when_it_was_first_seen_there_over_reconnects_
 
 #[tokio::test]
 async fn an_order_reaches_the_open_stream_of_a_node_that_understands_it() {
-    let nodes = Nodes::new(Clock::manual(0));
+    let nodes = Nodes::new(&own(), Clock::manual(0));
     let leave = || Order::Leave("maintenance".to_owned());
     assert!(matches!(nodes.order("n", leave()), Err(Error::NotFound { .. })));
     let old = nodes.connect("n", running(1));

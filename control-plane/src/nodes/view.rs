@@ -49,8 +49,12 @@ pub struct NodeView {
     pub facts: Facts,
     /// What follows from that.
     pub state: State,
-    /// Whether its stream is open.
+    /// Whether its stream is open, here or at another control plane.
     pub connected: bool,
+    /// The name of that control plane; empty for none.
+    pub control_plane: String,
+    /// Since when it is open there; 0 for none.
+    pub streaming_since_ms: u64,
     /// The revision that it runs; 0 when it runs none.
     pub applied_revision: u64,
     /// The revision that it should run; 0 when there is none.
@@ -87,6 +91,8 @@ impl NodeView {
             target_revision: aim.and_then(|aim| aim.catalog).map_or(0, |part| part.version),
             aim,
             facts,
+            control_plane: String::new(),
+            streaming_since_ms: 0,
             config_since_ms: 0,
             last_seen_at_ms,
         }

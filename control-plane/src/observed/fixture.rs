@@ -18,7 +18,7 @@ use crate::revision::head::Head;
 use crate::revision::{self, Apply};
 use crate::secrets::keyring::Keyring;
 use crate::store::Store;
-use crate::store::rows::Claim;
+use crate::store::rows::{Claim, Replica};
 
 /// What its clock says.
 pub const NOW_MS: u64 = 1_796_046_279_000;
@@ -119,15 +119,17 @@ impl Fixture {
 
 /// A control plane that has read nothing yet and has no keys.
 fn bare(store: Store, clock: Clock) -> Plane {
+    let own = Replica { id: "p1".to_owned(), name: "one:7444".to_owned(), ..Replica::default() };
     Plane {
         store,
         head: Head::unread(clock.clone(), Arc::default()),
         keyring: Arc::default(),
         access: Known::default(),
-        nodes: Nodes::new(clock.clone()),
+        nodes: Nodes::new(&own, clock.clone()),
         identity: Identity::default(),
         metrics: Metrics::new(),
-        leader: Leader::new(),
+        leader: Leader::new(&own.id),
+        own,
         listeners: Vec::new(),
         clock,
         streams: Tasks::new(),

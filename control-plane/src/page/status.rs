@@ -228,10 +228,14 @@ fn nodes_table(html: &mut Html, view: &View) {
                         for name in ["Node", "State", "Revision", "Open breakers", "In flight", "Last seen"] {
                             html.leaf("th", &[("scope", "col")], name);
                         }
+                        if has_several_control_planes(view) {
+                            html.leaf("th", &[("scope", "col")], "Control plane");
+                        }
                     });
                 });
                 html.node("tbody", &[], |html| {
-                    view.nodes.iter().for_each(|row| node(html, row, day(view).at_ms))
+                    let is_told = has_several_control_planes(view);
+                    view.nodes.iter().for_each(|row| node(html, row, day(view).at_ms, is_told));
                 });
             });
         });
@@ -250,7 +254,13 @@ fn nodes_table(html: &mut Html, view: &View) {
     });
 }
 
-fn node(html: &mut Html, row: &NodeRow, now_ms: u64) {
+/// Of one control plane nobody asks.
+fn has_several_control_planes(view: &View) -> bool {
+    let mut names = view.nodes.iter().map(|row| &row.node.control_plane).filter(|name| !name.is_empty());
+    names.next().is_some_and(|first| names.any(|name| name != first))
+}
+
+fn node(html: &mut Html, row: &NodeRow, now_ms: u64, is_control_plane_told: bool) {
     let node = &row.node;
     let (state, class) = state(node.state);
     let revision = match (node.applied_revision, node.target_revision) {
@@ -269,6 +279,9 @@ fn node(html: &mut Html, row: &NodeRow, now_ms: u64) {
         html.leaf("td", &[("class", class)], state);
         for text in [revision, open, node.facts.in_flight.to_string(), format!("{seen} ago")] {
             html.leaf("td", &[], &text);
+        }
+        if is_control_plane_told {
+            html.leaf("td", &[], if node.control_plane.is_empty() { "none" } else { &node.control_plane });
         }
     });
 }

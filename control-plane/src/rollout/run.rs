@@ -25,6 +25,10 @@ const REASON_BYTES_MAX: usize = 1024;
 /// Carries on with the rollout that is under way, until it has to wait; on the leader alone.
 pub async fn step(plane: &Plane) -> Result<(), Error> {
     let Some(leader) = plane.leader.epoch() else { return Ok(()) };
+    // What nodes of other control planes acknowledged, up to now: a leader that stood still knows what was before.
+    if plane.wanted()?.under_way().is_some() {
+        plane.look_at_nodes().await?;
+    }
     for _ in 0..STEPS_MAX {
         let wanted = plane.wanted()?;
         let Some(rollout) = wanted.under_way() else { return Ok(()) };
@@ -77,7 +81,7 @@ pub async fn look(
     wanted: &Wanted,
     rollout: &Rollout,
 ) -> Result<(Rollout, Decision, Vec<String>), Error> {
-    let nodes = view::nodes(plane, wanted, wanted.target.catalog.as_ref()).await?;
+    let nodes = view::nodes(plane, wanted, wanted.target.catalog.as_ref());
     let mut next = rollout.clone();
     let now_ms = plane.clock.now_ms();
     next.acknowledge(nodes.iter().filter(|node| node.has_it).map(|node| node.id.as_str()), now_ms);
@@ -168,7 +172,7 @@ pub async fn find(plane: &Plane, revision: u64) -> Result<Option<Rollout>, Error
 /// Chooses the nodes that get a new revision first, before it is kept.
 pub async fn open_first(plane: &Plane, rollout: &mut Rollout, content: &Encoded) -> Result<(), Error> {
     let wanted = plane.wanted()?;
-    let nodes = view::nodes(plane, &wanted, Some(content)).await?;
+    let nodes = view::nodes(plane, &wanted, Some(content));
     let (now_ms, evidence) = (plane.clock.now_ms(), Evidence::default());
     match judge(rollout, &Look { nodes: &nodes, evidence: &evidence, now_ms, watched_since_ms: now_ms }) {
         Decision::Open { open, members } => rollout.advance(open, members, now_ms),

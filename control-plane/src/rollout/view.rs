@@ -1,38 +1,15 @@
-//! What a rollout looks at in the nodes: the fleet as this process knows it, and as others wrote it down.
-
-use std::collections::BTreeMap;
-
-use common::limits::HEARTBEAT_LOST;
+//! What a rollout looks at in the nodes, wherever their streams are.
 
 use super::Rollout;
 use super::choose::{Node, Presence};
-use crate::error::Error;
-use crate::nodes::{Facts, NodeView, PERSIST_SEEN_MS, State};
+use crate::nodes::{Facts, NodeView, State};
 use crate::plane::Plane;
 use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
 
 /// Every node that is known, under a rollout that brings this content.
-pub async fn nodes(plane: &Plane, wanted: &Wanted, content: Option<&Encoded>) -> Result<Vec<Node>, Error> {
-    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
-    for view in plane.nodes.list(Some(wanted)) {
-        nodes.insert(view.id.clone(), node(view, wanted, content));
-    }
-    // Nodes whose streams are at other control planes are known by what those wrote down: they write at once what
-    // changes, and once a minute that a node lives.
-    let now_ms = plane.clock.now_ms();
-    let silent_ms = PERSIST_SEEN_MS + HEARTBEAT_LOST.as_millis() as u64;
-    for row in plane.store.nodes().await? {
-        let is_known = nodes.get(&row.id).is_some_and(|node| node.last_seen_at_ms >= row.last_seen_at_ms);
-        if is_known {
-            continue;
-        }
-        let facts = Facts::from_row(&row);
-        let is_silent = now_ms.saturating_sub(row.last_seen_at_ms) >= silent_ms;
-        let view = NodeView::of(&row.id, facts, !is_silent, is_silent, Some(wanted), row.last_seen_at_ms);
-        nodes.insert(row.id, node(view, wanted, content));
-    }
-    Ok(nodes.into_values().collect())
+pub fn nodes(plane: &Plane, wanted: &Wanted, content: Option<&Encoded>) -> Vec<Node> {
+    plane.nodes.list(Some(wanted)).into_iter().map(|view| node(view, wanted, content)).collect()
 }
 
 fn node(view: NodeView, wanted: &Wanted, content: Option<&Encoded>) -> Node {

@@ -13,6 +13,7 @@ pub mod migrate;
 pub mod nodes;
 pub mod plane;
 pub mod pool;
+pub mod replicas;
 pub mod revisions;
 pub mod rollouts;
 pub mod secrets;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         migrate::ALL,
         nodes::ALL,
         plane::ALL,
+        replicas::ALL,
         revisions::ALL,
         rollouts::ALL,
         secrets::ALL,

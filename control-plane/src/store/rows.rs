@@ -135,7 +135,7 @@ pub struct Rollout {
 }
 
 /// A node as it was last seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
     /// The node's id.
     pub id: String,
@@ -157,6 +157,29 @@ pub struct Node {
     pub drained: bool,
     /// When it was last heard of.
     pub last_seen_at_ms: u64,
+    /// The control plane at which its stream is open, by its process; empty for none, `None` where nobody has said it.
+    pub control_plane: Option<String>,
+    /// Since when it is.
+    pub streaming_since_ms: u64,
+    /// JSON that only `nodes` reads: two processes that speak as it.
+    pub cloned: Option<String>,
+    /// The version of the list with which this was written; not written itself.
+    pub list_version: u64,
+}
+
+/// One of the control planes that share a database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replica {
+    /// The process.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// Of its program.
+    pub version: String,
+    /// When it was started, by its own clock.
+    pub started_at_ms: u64,
+    /// For how long nothing was heard of it, by the database's clock; not written itself.
+    pub silent_ms: u64,
 }
 
 /// Which channel made what a key calls by its id.

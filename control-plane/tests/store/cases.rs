@@ -116,7 +116,7 @@ pub async fn old_revisions_are_removed_but_not_what_a_node_runs(place: Arc<Place
                 .unwrap()
         );
     }
-    store.upsert_nodes(&[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
+    store.upsert_nodes("p1", &[Node { applied_revision: 2, ..node("a", 1, false) }]).await.unwrap();
     assert_eq!(store.prune_revisions(lead(&store).await, 5).await.unwrap(), 3);
     let kept: Vec<u64> =
         store.revisions(u64::MAX, 10).await.unwrap().iter().map(|revision| revision.number).collect();
@@ -180,13 +180,21 @@ pub fn node(id: &str, seen: u64, drained: bool) -> Node {
         findings: r#"{"rejected":[]}"#.into(),
         drained,
         last_seen_at_ms: seen,
+        control_plane: Some(String::new()),
+        ..Node::default()
     }
+}
+
+/// Every node as it was written.
+pub async fn written(store: &Store) -> Vec<Node> {
+    let nodes = store.nodes().await.unwrap().into_iter();
+    nodes.map(|node| Node { list_version: 0, ..node }).collect()
 }
 
 pub async fn nodes_are_kept_and_a_late_writer_does_not_take_them_back(place: Arc<Place>) {
     let store = place.open().await;
-    store.upsert_nodes(&[node("b", 5, false), node("a", 5, false)]).await.unwrap();
-    store.upsert_nodes(&[node("a", 6, true)]).await.unwrap();
-    store.upsert_nodes(&[node("a", 4, false)]).await.unwrap();
-    assert_eq!(store.nodes().await.unwrap(), [node("a", 6, true), node("b", 5, false)]);
+    store.upsert_nodes("p1", &[node("b", 5, false), node("a", 5, false)]).await.unwrap();
+    store.upsert_nodes("p1", &[node("a", 6, true)]).await.unwrap();
+    store.upsert_nodes("p1", &[node("a", 4, false)]).await.unwrap();
+    assert_eq!(written(&store).await, [node("a", 6, true), node("b", 5, false)]);
 }

@@ -61,7 +61,7 @@ pub async fn what_a_rollout_goes_back_to_is_not_pruned(place: Arc<Place>) {
         let rollout = Rollout { base, is_under_way: number == 6, ..rollout(number) };
         assert!(store.insert_revision(&revision(number), &rollout, None, &entry()).await.unwrap());
     }
-    store.upsert_nodes(&[node("a", 1, false)]).await.unwrap();
+    store.upsert_nodes("p1", &[node("a", 1, false)]).await.unwrap();
     assert_eq!(store.prune_revisions(lead(&store).await, 5).await.unwrap(), 2);
     let kept: Vec<u64> =
         store.revisions(u64::MAX, 10).await.unwrap().iter().map(|revision| revision.number).collect();

@@ -2,7 +2,7 @@
 
 mod one;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use comfy_table::Color;
 use serde::Serialize;
@@ -36,6 +36,8 @@ struct NodeJson<'a> {
     warnings: Vec<FindingJson<'a>>,
     open_channels: &'a [String],
     in_flight: u64,
+    control_plane: &'a str,
+    streaming_since_ms: i64,
     config_since_ms: i64,
     last_seen_at_ms: i64,
     data_address: &'a str,
@@ -103,12 +105,15 @@ fn print(nodes: &[pb::Node], now_ms: u64, output: &mut Output) -> Result<(), Fau
 }
 
 fn text(nodes: &[pb::Node], now_ms: u64) -> String {
+    // Of one control plane nobody asks.
+    let planes: BTreeSet<&str> = nodes.iter().map(|node| node.control_plane.as_str()).collect();
+    let has_several = planes.iter().filter(|plane| !plane.is_empty()).count() > 1;
     let rows = nodes.iter().map(|node| {
         let (state, color) = state(node.state());
         let open = if node.open_channels.is_empty() { "-".to_owned() } else { node.open_channels.join(", ") };
         let seen =
             if node.last_seen_at_ms == 0 { "never".to_owned() } else { ago(now_ms, node.last_seen_at_ms) };
-        vec![
+        let mut row = vec![
             cell(&node.id),
             cell(state).fg(color),
             cell(revision(node.applied_revision)),
@@ -120,9 +125,13 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
             cell(&node.version),
             cell(&node.data_address),
             cell(labels(node).iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>().join(",")),
-        ]
+        ];
+        if has_several {
+            row.push(cell(if node.control_plane.is_empty() { "-" } else { &node.control_plane }));
+        }
+        row
     });
-    let header = [
+    let mut header = vec![
         "NODE",
         "STATE",
         ">APPLIED",
@@ -135,6 +144,9 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
         "ADDRESS",
         "LABELS",
     ];
+    if has_several {
+        header.push("CONTROL PLANE");
+    }
     let mut text = table(&header, rows);
     for node in nodes {
         for (kind, findings) in [("refuses", &node.violations), ("warns", &node.warnings)] {
@@ -190,6 +202,8 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         warnings: node.warnings.iter().map(finding_json).collect(),
         open_channels: &node.open_channels,
         in_flight: node.in_flight,
+        control_plane: &node.control_plane,
+        streaming_since_ms: node.streaming_since_ms,
         config_since_ms: node.config_since_ms,
         last_seen_at_ms: node.last_seen_at_ms,
         data_address: &node.data_address,
@@ -265,6 +279,19 @@ node-b refuses: channels[3].base_url: no host
             serde_json::json!([{"path": "channels[3].base_url", "message": "no host"}])
         );
         assert_eq!(captured.out().lines().count(), 1);
+    }
+
+    #[test]
+    fn with_several_control_planes_it_is_shown_which_of_them_a_node_streams_to() {
+        let mut nodes = nodes();
+        nodes[0].control_plane = "cp-a:7444".to_owned();
+        assert!(!text(&nodes, NOW_MS).contains("CONTROL PLANE"), "there is one");
+        nodes[1].control_plane = "cp-b:7444".to_owned();
+        nodes.push(pb::Node { id: "away".to_owned(), ..pb::Node::default() });
+        let shown = plain(&text(&nodes, NOW_MS));
+        let ends: Vec<&str> =
+            shown.lines().take(4).filter_map(|line| line.split_whitespace().last()).collect();
+        assert_eq!(ends, ["PLANE", "cp-a:7444", "cp-b:7444", "-"], "{shown}");
     }
 
     #[test]

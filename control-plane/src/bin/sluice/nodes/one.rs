@@ -88,6 +88,7 @@ fn text(node: &pb::Node, now_ms: u64) -> String {
         ("node", cell(&node.id)),
         ("state", cell(state).fg(color)),
         ("connected", cell(connected)),
+        ("at", cell(or_none(node.control_plane.clone()))),
         ("seen", cell(seen)),
         ("applied", cell(revision(node.applied_revision))),
         ("since", cell(since(node.config_since_ms, now_ms))),
