@@ -1,9 +1,11 @@
 //! The fleet from outside: real processes, real sockets, simulated providers. One file per question;
 //! each test has a fleet of its own.
 
+mod access;
 mod auth;
 mod backup;
 mod bindings;
+mod bouncer;
 mod catalog;
 mod control_plane_down;
 mod counters;
@@ -13,6 +15,7 @@ mod hot_swap;
 mod identity;
 mod memory;
 mod nodes;
+mod psql;
 mod replicas;
 mod requests;
 mod restart;

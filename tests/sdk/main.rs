@@ -25,6 +25,9 @@ mod application;
 mod azure;
 mod foreign;
 mod gemini;
+// It comes as a wheel for this platform alone.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod grpcurl;
 // Its server comes as a wheel for this platform alone.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod inference;
