@@ -24,6 +24,7 @@ async fn a_doctor_looks_at_everything_and_finds_nothing_wrong_with_a_healthy_fle
         "control planes",
         "nodes",
         "versions",
+        "secrets",
         "listener",
         "listener",
         "listener",

@@ -170,3 +170,21 @@ async fn what_is_sealed_for_a_node_holds_every_value_and_says_which_list_it_is()
         "it says nothing of values"
     );
 }
+
+#[tokio::test]
+async fn another_control_plane_has_a_changed_secret_at_its_next_look_and_of_two_that_set_at_once_both_are_kept()
+ {
+    let fixture = Fixture::with_catalog().await;
+    let here = &fixture.plane;
+    let there = fixture.with_keyring(here.keyring.clone()).await;
+    set_one(here, "a", "sk-1").await;
+    there.head.refresh(&there.store).await.unwrap();
+    let [ours, theirs] = [here, &there].map(|plane| plane.wanted().unwrap().target.secrets.clone());
+    assert_eq!(ours, theirs, "and calls it alike, so that a node that moves over is sent nothing");
+    let (one, other) = tokio::join!(set_one(here, "a", "sk-2"), set_one(&there, "b", "sk-3"));
+    assert_ne!(one.kept.version, other.kept.version);
+    let kept = list(here).await.unwrap();
+    let opened: Vec<_> =
+        kept.iter().map(|known| here.keyring.open(&known.kept).unwrap().expose().to_owned()).collect();
+    assert_eq!(opened, ["sk-2", "sk-3"]);
+}
