@@ -3,6 +3,7 @@
 pub mod change;
 pub mod encoded;
 pub mod head;
+pub mod pin;
 pub mod probe;
 
 use std::collections::BTreeSet;
@@ -333,7 +334,9 @@ mod tests {
             crate::keys::create(&fixture.plane, &Caller::bootstrap(), "b").await.is_err(),
             "nothing can be read by now"
         );
-        fixture.execute("insert into part (kind, version) values ('keys', 3), ('secrets', 1)").await;
+        fixture
+            .execute("insert into part (kind, version) values ('keys', 3), ('secrets', 1), ('pins', 1)")
+            .await;
         let next = Apply { document: format!("{CATALOG}# the next").into(), ..apply_of(b"") };
         let applied = apply(&fixture.plane, next).await.unwrap();
         assert_eq!((applied.revision.number, applied.changed), (2, true));

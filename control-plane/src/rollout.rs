@@ -201,6 +201,16 @@ impl Rollout {
         is_news
     }
 
+    /// Leaves out nodes that are pinned to something else by now, unless they took the revision before. A first stage that
+    /// has nobody then is opened anew.
+    pub fn leave_out(&mut self, is_pinned: impl Fn(&str) -> bool) {
+        let size = self.members.len();
+        self.members.retain(|id, member| member.acked_at_ms.is_some() || !is_pinned(id));
+        if self.members.is_empty() && size > 0 {
+            self.open = 0;
+        }
+    }
+
     /// Comes into a state, and says why.
     pub fn turn(&mut self, state: State, reason: impl Into<String>, now_ms: u64) {
         self.state = state;

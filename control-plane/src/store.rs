@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0008_leader.sql"),
     include_str!("../migrations/0009_secrets.sql"),
     include_str!("../migrations/0010_replicas.sql"),
+    include_str!("../migrations/0011_pins.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -175,6 +176,7 @@ fn fenced<T>(written: Result<T, sqlx::Error>) -> Result<T, StoreError> {
 
 mod fleet;
 mod identities;
+mod pinned;
 mod sealed;
 
 impl Store {

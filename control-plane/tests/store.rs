@@ -22,6 +22,8 @@ mod cases;
 mod database;
 #[path = "store/identity.rs"]
 mod identity;
+#[path = "store/pins.rs"]
+mod pins;
 #[path = "store/pooled.rs"]
 mod pooled;
 #[path = "store/replicas.rs"]
@@ -178,6 +180,8 @@ suite! {
     rollouts::of_many_who_change_a_rollout_one_does,
     rollouts::a_rollout_that_has_changed_meanwhile_is_not_ended,
     rollouts::what_a_rollout_goes_back_to_is_not_pruned,
+    pins::a_pin_takes_the_place_of_an_earlier_one_and_moves_the_version,
+    pins::what_a_node_is_pinned_to_is_not_pruned_and_pins_go_with_their_nodes,
     rollouts::requests_are_counted_by_node_model_and_time_with_their_window_and_then_forgotten,
     identity::of_many_who_race_for_a_token_as_many_enrol_as_it_says,
     identity::a_revoked_node_is_kept_out_until_a_token_that_is_newer,

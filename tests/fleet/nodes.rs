@@ -176,3 +176,62 @@ async fn fr_009_a_channel_that_was_removed_while_a_node_was_away_is_gone_once_it
     }
     fleet.finish()
 }
+
+#[tokio::test]
+async fn a_pinned_node_serves_its_revision_through_applies_and_restarts_until_it_is_unpinned()
+-> anyhow::Result<()> {
+    let provider = Provider::start("p1").await?;
+    let mut fleet = Fleet::with_catalog(2, &chain_of("m", &[&provider])).await?;
+    let mut client = common::pb::admin::node_service_client::NodeServiceClient::new(fleet.admin()?);
+    let mut watch = client.watch_nodes(common::pb::admin::WatchNodesRequest::default()).await?.into_inner();
+    fleet.sluice(&["nodes", "pin", "node-2", "--revision", "9"]).await?.with_code(1)?;
+    fleet.sluice(&["nodes", "pin", "node-2", "--revision", "1", "--reason", "a look"]).await?.with_code(0)?;
+    let seen = async {
+        while let Some(news) = watch.message().await? {
+            if news.nodes.iter().any(|node| node.pin.as_ref().is_some_and(|pin| pin.reason == "a look")) {
+                return Ok(());
+            }
+        }
+        anyhow::bail!("the watch ended")
+    };
+    tokio::time::timeout(SOON, seen).await??;
+    drop(watch);
+
+    assert_eq!(fleet.apply(&chain_of("m", &[&provider]).model("n", &["p1"])).await?, 2);
+    fleet.node_in_sync("node-1", 2).await?;
+    let serves = async |fleet: &Fleet, revision: &str, n: u16| {
+        fleet.take_the_key().await?;
+        let answer = fleet.caller(1)?.chat("m", false).await?;
+        ensure!((answer.status, answer.header("x-sluice-revision")) == (200, revision), "{}", answer.text());
+        let status = fleet.caller(1)?.chat("n", false).await?.status;
+        ensure!(status == n, "n answers {status}");
+        anyhow::Ok(())
+    };
+    serves(&fleet, "1", 404).await?;
+    eventually("the rollout is through without it", SOON, || async {
+        let rollout = fleet.sluice(&["rollout", "status", "-o", "json"]).await?.with_code(0)?.json()?;
+        ensure!(rollout["state"] == "done", "{rollout}");
+        let left_out = serde_json::json!([{"node": "node-2", "pinned_revision": 1}]);
+        ensure!(rollout["left_out"] == left_out, "{rollout}");
+        Ok(())
+    })
+    .await?;
+    let listed = fleet.sluice(&["nodes", "list"]).await?.with_code(0)?.out;
+    assert!(listed.contains("pin 1"), "{listed}");
+    let passed = fleet.sluice(&["nodes", "pin", "node-1", "--revision", "1"]).await?.with_code(2)?.err;
+    assert!(passed.contains("runs revision 2 already"), "{passed}");
+
+    fleet.control_plane.kill().await?;
+    fleet.nodes[1].terminate(Duration::from_secs(15)).await?;
+    fleet.control_plane.start_again().await?;
+    fleet.nodes[1].start_again().await?;
+    fleet.node_in_sync("node-2", 1).await?;
+    serves(&fleet, "1", 404).await?;
+
+    fleet.sluice(&["nodes", "unpin", "node-2"]).await?.with_code(0)?;
+    fleet.node_in_sync("node-2", 2).await?;
+    serves(&fleet, "2", 200).await?;
+    let log = fleet.sluice(&["audit", "list", "--action", "node."]).await?.with_code(0)?.out;
+    assert!(log.contains("node.pin") && log.contains("node.unpin"), "{log}");
+    fleet.finish()
+}

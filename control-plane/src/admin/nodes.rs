@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::grpc::status;
 use crate::identity::enrolment;
 use crate::nodes::{Finding, NodeView, Order, State};
+use crate::revision::pin;
 
 /// A node becomes lost by time alone, so a watch looks this often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -73,6 +74,26 @@ impl NodeService for Admin {
         Ok(Response::new(pb::RetryNodeResponse { revisions }))
     }
 
+    async fn pin_node(
+        &self,
+        request: Request<pb::PinNodeRequest>,
+    ) -> Result<Response<pb::PinNodeResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        let pb::PinNodeRequest { id, revision, reason } = request.into_inner();
+        pin::pin(&self.plane, &caller, &id, revision, &reason).await.map_err(status::of)?;
+        Ok(Response::new(pb::PinNodeResponse { node: self.node(&id).ok() }))
+    }
+
+    async fn unpin_node(
+        &self,
+        request: Request<pb::UnpinNodeRequest>,
+    ) -> Result<Response<pb::UnpinNodeResponse>, Status> {
+        let caller = Caller::of(&request)?;
+        let id = request.into_inner().id;
+        let revision = pin::unpin(&self.plane, &caller, &id).await.map_err(status::of)?;
+        Ok(Response::new(pb::UnpinNodeResponse { revision }))
+    }
+
     async fn revoke_node(
         &self,
         request: Request<pb::RevokeNodeRequest>,
@@ -104,9 +125,8 @@ impl Admin {
     fn nodes(&self, labels: &HashMap<String, String>) -> Vec<pb::Node> {
         let wanted = self.plane.head.now();
         let convert = |node: NodeView| {
-            let violations = node.violations();
             let is_revoked = self.plane.identity.nodes.is_revoked(&node.id);
-            let mut node = convert(node, violations);
+            let mut node = convert(node);
             if is_revoked {
                 let message = "revoked: it enrols again only with a token that was made since".to_owned();
                 node.warnings.push(pb::node::Finding { path: "identity".to_owned(), message });
@@ -177,7 +197,8 @@ fn has_changed(shown: &[pb::Node], nodes: &[pb::Node]) -> bool {
     shown.len() != nodes.len() || shown.iter().zip(nodes).any(|(a, b)| timeless(a) != timeless(b))
 }
 
-fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
+fn convert(node: NodeView) -> pb::Node {
+    let (violations, warnings) = (node.violations(), node.warnings());
     let state = match node.state {
         State::InSync => pb::NodeState::InSync,
         State::Behind => pb::NodeState::Behind,
@@ -203,12 +224,18 @@ fn convert(node: NodeView, violations: Vec<Finding>) -> pb::Node {
         applied_revision: node.applied_revision,
         target_revision: node.target_revision,
         violations: findings(violations),
-        warnings: findings(node.facts.warnings),
+        warnings: findings(warnings),
         open_channels: node.facts.open_channels,
         in_flight: node.facts.in_flight,
         config_since_ms: status::time(node.config_since_ms),
         control_plane: node.control_plane,
         streaming_since_ms: status::time(node.streaming_since_ms),
+        pin: node.pin.map(|pin| pb::node::Pin {
+            revision: pin.revision,
+            author: pin.author,
+            reason: pin.reason,
+            pinned_at_ms: status::time(pin.pinned_at_ms),
+        }),
         last_seen_at_ms: status::time(node.last_seen_at_ms),
         data_address: node.facts.data_address,
         ops_address: node.facts.ops_address,

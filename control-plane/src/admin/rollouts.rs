@@ -18,7 +18,7 @@ impl RolloutService for Admin {
     ) -> Result<Response<pb::GetRolloutResponse>, Status> {
         let revision = request.into_inner().revision;
         let (rollout, waits_for) = self.find(revision).await.map_err(status::of)?;
-        Ok(Response::new(pb::GetRolloutResponse { rollout: Some(convert(rollout, waits_for)) }))
+        Ok(Response::new(pb::GetRolloutResponse { rollout: Some(self.convert(rollout, waits_for)) }))
     }
 
     async fn pause_rollout(
@@ -28,7 +28,7 @@ impl RolloutService for Admin {
         let caller = Caller::of(&request)?;
         let reason = request.into_inner().reason;
         let rollout = run::pause(&self.plane, &caller, &reason).await.map_err(status::of)?;
-        let rollout = Some(convert(rollout, String::new()));
+        let rollout = Some(self.convert(rollout, String::new()));
         Ok(Response::new(pb::PauseRolloutResponse { rollout }))
     }
 
@@ -38,7 +38,7 @@ impl RolloutService for Admin {
     ) -> Result<Response<pb::ResumeRolloutResponse>, Status> {
         let caller = Caller::of(&request)?;
         let rollout = run::resume(&self.plane, &caller).await.map_err(status::of)?;
-        let rollout = Some(convert(rollout, String::new()));
+        let rollout = Some(self.convert(rollout, String::new()));
         Ok(Response::new(pb::ResumeRolloutResponse { rollout }))
     }
 
@@ -49,7 +49,7 @@ impl RolloutService for Admin {
         let caller = Caller::of(&request)?;
         let reason = request.into_inner().reason;
         let rollout = run::abort(&self.plane, caller, &reason).await.map_err(status::of)?;
-        let rollout = Some(convert(rollout, String::new()));
+        let rollout = Some(self.convert(rollout, String::new()));
         Ok(Response::new(pb::AbortRolloutResponse { rollout }))
     }
 }
@@ -75,6 +75,17 @@ impl Admin {
         }
         let unknown = Error::NotFound { what: "rollout", name: format!("of revision {revision}") };
         Ok((run::find(plane, revision).await?.ok_or(unknown)?, String::new()))
+    }
+
+    fn convert(&self, rollout: Rollout, waits_for: String) -> pb::Rollout {
+        let wanted = self.plane.head.now().filter(|wanted| wanted.revision() == rollout.revision);
+        let left_out = wanted.iter().flat_map(|wanted| {
+            let head = wanted.target.catalog.as_ref().map(|content| content.part);
+            let convert =
+                |(id, revision): (&str, u64)| pb::rollout::LeftOut { node_id: id.to_owned(), revision };
+            wanted.pins.left_out_of(head).into_iter().map(convert).collect::<Vec<_>>()
+        });
+        pb::Rollout { left_out: left_out.collect(), ..convert(rollout, waits_for) }
     }
 }
 
@@ -108,6 +119,7 @@ fn convert(rollout: Rollout, waits_for: String) -> pb::Rollout {
         bake_ms: rollout.bake_ms,
         members: members.collect(),
         waits_for,
+        left_out: Vec::new(),
         replaced_by: rollout.state.replaced_by().unwrap_or(0),
         begun_at_ms: status::time(rollout.begun_at_ms),
         since_ms: status::time(rollout.since_ms),

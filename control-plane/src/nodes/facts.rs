@@ -184,6 +184,22 @@ impl Facts {
         self.is_certified && self.features.contains(feature::SECRETS)
     }
 
+    /// Why a node does not take a content that it was given, if it does not.
+    pub fn refusal(&self, part: Part) -> Option<String> {
+        if let Some(quarantined) = self.quarantined.iter().find(|quarantined| quarantined.part == part) {
+            return Some(format!("put it aside: its process died on it {} times", quarantined.crashes));
+        }
+        let rejected = self.rejected.iter().find(|rejected| rejected.part == part)?;
+        let why = rejected.violations.first();
+        Some(why.map_or_else(
+            || "refused it".to_owned(),
+            |finding| match finding.path.as_str() {
+                "" => format!("refused it: {}", finding.message),
+                path => format!("refused it: {path}: {}", finding.message),
+            },
+        ))
+    }
+
     /// Whether more changed than how many requests are in flight.
     pub fn is_worth_keeping(&self, newer: &Facts) -> bool {
         let lasting = |facts: &Facts| Facts { in_flight: 0, ..facts.clone() };

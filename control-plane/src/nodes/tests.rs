@@ -20,7 +20,7 @@ fn target(revision: u64) -> Wanted {
     let secrets = Held::none();
     let target =
         Target { epoch: 1, catalog: Some(encoded(part(revision))), keys: encoded(part(100)), secrets };
-    Wanted { target, current: None, base: None, rollout: None }
+    Wanted { target, current: None, base: None, rollout: None, pins: Arc::default() }
 }
 
 fn running(revision: u64) -> Facts {

@@ -2,6 +2,7 @@
 
 use super::facts::{self, Applied, Facts, Finding};
 use crate::revision::head::Wanted;
+use crate::store::rows::Pin;
 
 /// In which state a node is, as far as is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct NodeView {
     pub target_revision: u64,
     /// All that it should run; none while nothing was read from the store.
     pub aim: Option<Applied>,
+    /// What an operator keeps it on, if one does.
+    pub pin: Option<Pin>,
     /// What that needs and the node lacks, by name.
     pub lacks: Vec<String>,
     /// Since when the catalog that it runs is known to run there.
@@ -90,6 +93,7 @@ impl NodeView {
             applied_revision: facts.applied.catalog.map_or(0, |part| part.version),
             target_revision: aim.and_then(|aim| aim.catalog).map_or(0, |part| part.version),
             aim,
+            pin: wanted.and_then(|wanted| wanted.pins.of(id)).map(|pinned| pinned.pin.clone()),
             facts,
             control_plane: String::new(),
             streaming_since_ms: 0,
@@ -106,6 +110,23 @@ impl NodeView {
             .flat_map(|rejected| rejected.violations.iter().cloned())
             .chain(self.lacking())
             .collect()
+    }
+
+    /// What works but wants a person.
+    pub fn warnings(&self) -> Vec<Finding> {
+        self.facts.warnings.iter().cloned().chain(self.passed_by()).collect()
+    }
+
+    /// A node that runs more than what it is pinned to.
+    fn passed_by(&self) -> Option<Finding> {
+        let pinned = self.pin.as_ref().map(|pin| pin.revision)?;
+        let runs = self.target_revision;
+        (runs > pinned).then(|| Finding {
+            path: "pin".to_owned(),
+            message: format!(
+                "it is pinned to revision {pinned} and keeps revision {runs}: no node goes back to a lower number"
+            ),
+        })
     }
 
     fn lacking(&self) -> Option<Finding> {

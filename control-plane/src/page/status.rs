@@ -239,10 +239,12 @@ fn nodes_table(html: &mut Html, view: &View) {
                 });
             });
         });
-        let refusals =
-            view.nodes.iter().flat_map(|row| row.violations.iter().map(move |f| (row, "refuses", f)));
+        let refusals = view
+            .nodes
+            .iter()
+            .flat_map(|row| row.violations.iter().cloned().map(move |f| (row, "refuses", f)));
         let warnings =
-            view.nodes.iter().flat_map(|row| row.node.facts.warnings.iter().map(move |f| (row, "warns", f)));
+            view.nodes.iter().flat_map(|row| row.node.warnings().into_iter().map(move |f| (row, "warns", f)));
         let said: Vec<_> = refusals.chain(warnings).collect();
         if !said.is_empty() {
             html.node("ul", &[], |html| {

@@ -10,6 +10,7 @@ use common::pb::fleet as pb;
 use tokio::sync::watch;
 
 use super::encoded::{Encoded, Part, Target};
+use super::pin::Pins;
 use crate::audit;
 use crate::error::Error;
 use crate::nodes::{Applied, Facts};
@@ -41,6 +42,8 @@ pub struct Wanted {
     pub rollout: Option<Arc<Rollout>>,
     /// The catalog for nodes that the rollout has not reached; none once it is for all.
     pub base: Option<Encoded>,
+    /// The nodes that an operator keeps on a revision, whatever the rollouts say.
+    pub pins: Arc<Pins>,
 }
 
 impl Wanted {
@@ -49,20 +52,22 @@ impl Wanted {
         self.target.catalog.as_ref().map_or(0, |encoded| encoded.part.version)
     }
 
-    /// What a node should run now. All parts but the catalog are the same for all. A node that was given more than
-    /// the base, by a rollout that did not come through, keeps it until its turn comes: inside an epoch nodes do not go back.
-    /// A node that is given no secrets keeps those that it has.
+    /// What a node should run now. All parts but the catalog are the same for all. A node that was given more than what
+    /// it is pinned to, or than the base, by a rollout that did not come through, keeps it until its turn comes: inside an
+    /// epoch nodes do not go back. A node that is given no secrets keeps those that it has.
     pub fn aim(&self, node: &str, facts: &Facts) -> Applied {
         let Target { epoch, catalog, keys, secrets } = &self.target;
         let applied = &facts.applied;
+        let at_least = |part: Part| {
+            let kept = applied.catalog.filter(|_| applied.epoch == *epoch);
+            Some(kept.filter(|kept| kept.version > part.version).unwrap_or(part))
+        };
         let head = catalog.as_ref().map(|encoded| encoded.part);
         let staged = self.rollout.as_ref().filter(|rollout| rollout.wanted_for(node) != rollout.revision);
-        let catalog = match (staged, &self.base) {
-            (Some(_), Some(base)) => {
-                let kept = applied.catalog.filter(|_| applied.epoch == *epoch);
-                Some(kept.filter(|kept| kept.version > base.part.version).unwrap_or(base.part))
-            }
-            _ => head,
+        let catalog = match (self.pins.of(node), staged, &self.base) {
+            (Some(pinned), ..) => at_least(pinned.part),
+            (None, Some(_), Some(base)) => at_least(base.part),
+            (None, ..) => head,
         };
         // An empty list is worth sending to a node that holds another one.
         let is_given = facts.takes_secrets() && secrets.fault().is_none();
@@ -71,9 +76,9 @@ impl Wanted {
         Applied { epoch: *epoch, catalog, keys: Some(keys.part), secrets }
     }
 
-    /// A catalog to be sent: the head's or the base's.
+    /// A catalog to be sent: the head's, the base's, or one that nodes are pinned to.
     pub fn content(&self, part: Part) -> Option<&Encoded> {
-        let contents = self.target.catalog.iter().chain(&self.base);
+        let contents = self.target.catalog.iter().chain(&self.base).chain(self.pins.contents());
         contents.into_iter().find(|encoded| encoded.part == part)
     }
 
@@ -85,7 +90,9 @@ impl Wanted {
     fn heads(&self) -> Heads {
         let (epoch, keys) = (self.target.epoch, self.target.keys.part.version);
         let rollout = self.rollout.as_ref().map_or(0, |rollout| rollout.version);
-        Heads { epoch, revision: self.revision(), keys, rollout, secrets: self.target.secrets.part.version }
+        let Target { secrets, .. } = &self.target;
+        let (secrets, pins) = (secrets.part.version, self.pins.version);
+        Heads { epoch, revision: self.revision(), keys, rollout, secrets, pins }
     }
 }
 
@@ -168,7 +175,7 @@ fn is_newer(read: Heads, known: Heads) -> bool {
 
 fn is_behind(read: Heads, known: Heads) -> bool {
     let is_lower_rollout = read.revision == known.revision && read.rollout < known.rollout;
-    let is_lower_list = read.keys < known.keys || read.secrets < known.secrets;
+    let is_lower_list = read.keys < known.keys || read.secrets < known.secrets || read.pins < known.pins;
     let is_lower = read.revision < known.revision || is_lower_list || is_lower_rollout;
     read.epoch < known.epoch || (read.epoch == known.epoch && is_lower)
 }
@@ -208,8 +215,12 @@ async fn read(
         Some(wanted) => wanted.target.secrets.clone(),
         None => read_secrets(store, keyring).await?,
     };
+    let pins = match known.filter(|wanted| wanted.pins.version == heads.pins) {
+        Some(wanted) => wanted.pins.clone(),
+        None => Arc::new(Pins::read(store, known).await?),
+    };
     let target = Target { epoch: heads.epoch, catalog, keys, secrets };
-    Ok(Wanted { target, current, rollout, base })
+    Ok(Wanted { target, current, rollout, base, pins })
 }
 
 async fn encoded(full: &FullRevision) -> Encoded {
@@ -219,12 +230,26 @@ async fn encoded(full: &FullRevision) -> Encoded {
 
 /// What nodes get that a rollout has not reached; mostly what was the head a moment ago.
 async fn read_base(store: &Store, number: u64, known: Option<&Wanted>) -> Result<Encoded, Error> {
-    let held = known.into_iter().flat_map(|wanted| wanted.target.catalog.iter().chain(&wanted.base));
-    if let Some(held) = held.into_iter().find(|encoded| encoded.part.version == number) {
-        return Ok(held.clone());
-    }
     let gone = Error::Broken("the revision that a rollout leads away from is not there");
-    Ok(encoded(&store.revision(number).await?.ok_or(gone)?).await)
+    content_of(store, number, known).await?.ok_or(gone)
+}
+
+/// The content of a revision, from what is held already where it is. None where it was pruned.
+pub(super) async fn content_of(
+    store: &Store,
+    number: u64,
+    known: Option<&Wanted>,
+) -> Result<Option<Encoded>, Error> {
+    let held = known
+        .into_iter()
+        .flat_map(|wanted| wanted.target.catalog.iter().chain(&wanted.base).chain(wanted.pins.contents()));
+    if let Some(held) = held.into_iter().find(|encoded| encoded.part.version == number) {
+        return Ok(Some(held.clone()));
+    }
+    match store.revision(number).await? {
+        Some(full) => Ok(Some(encoded(&full).await)),
+        None => Ok(None),
+    }
 }
 
 async fn current(full: FullRevision) -> Result<Current, Error> {
@@ -269,13 +294,14 @@ mod tests {
 
     #[test]
     fn fr_011_what_is_wanted_never_goes_back_inside_an_epoch() {
-        let at = |epoch, revision, keys| Heads { epoch, revision, keys, rollout: 2, secrets: 4 };
+        let at = |epoch, revision, keys| Heads { epoch, revision, keys, rollout: 2, secrets: 4, pins: 1 };
         let known = at(7, 5, 3);
         assert!(is_newer(Heads { rollout: 3, ..known }, known));
         assert!(is_newer(Heads { revision: 6, rollout: 1, ..known }, known));
         assert!(!is_newer(Heads { rollout: 1, ..known }, known));
         assert!(is_newer(Heads { secrets: 5, ..known }, known));
         assert!(!is_newer(Heads { secrets: 3, ..known }, known));
+        assert!(is_newer(Heads { pins: 2, ..known }, known) && !is_newer(Heads { pins: 0, ..known }, known));
         for (read, newer) in [
             (at(7, 6, 3), true),
             (at(7, 5, 4), true),

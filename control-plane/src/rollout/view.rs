@@ -2,14 +2,17 @@
 
 use super::Rollout;
 use super::choose::{Node, Presence};
-use crate::nodes::{Facts, NodeView, State};
+use crate::nodes::{NodeView, State};
 use crate::plane::Plane;
-use crate::revision::encoded::{Encoded, Part};
+use crate::revision::encoded::Encoded;
 use crate::revision::head::Wanted;
 
-/// Every node that is known, under a rollout that brings this content.
+/// Every node that is known, under a rollout that brings this content, but for those that are pinned to another one.
 pub fn nodes(plane: &Plane, wanted: &Wanted, content: Option<&Encoded>) -> Vec<Node> {
-    plane.nodes.list(Some(wanted)).into_iter().map(|view| node(view, wanted, content)).collect()
+    let left_out = wanted.pins.left_out_of(content.map(|content| content.part));
+    let views = plane.nodes.list(Some(wanted)).into_iter();
+    let taking_part = views.filter(|view| !left_out.contains_key(view.id.as_str()));
+    taking_part.map(|view| node(view, wanted, content)).collect()
 }
 
 fn node(view: NodeView, wanted: &Wanted, content: Option<&Encoded>) -> Node {
@@ -27,7 +30,7 @@ fn node(view: NodeView, wanted: &Wanted, content: Option<&Encoded>) -> Node {
         presence,
         runs: runs.map_or(0, |part| part.version),
         has_it: part.is_some() && runs == part,
-        refusal: part.and_then(|part| refusal(&view.facts, part)),
+        refusal: part.and_then(|part| view.facts.refusal(part)),
         is_sound: view.state == State::InSync && view.facts.open_channels.is_empty(),
         is_refusing: matches!(view.state, State::Rejected | State::Quarantined),
         is_lacking: content.is_some_and(|content| !view.facts.lacks(&content.needs).is_empty()),
@@ -35,22 +38,6 @@ fn node(view: NodeView, wanted: &Wanted, content: Option<&Encoded>) -> Node {
         labels: view.facts.labels,
         id: view.id,
     }
-}
-
-/// Why a node does not take a content that it was given.
-fn refusal(facts: &Facts, part: Part) -> Option<String> {
-    if let Some(quarantined) = facts.quarantined.iter().find(|quarantined| quarantined.part == part) {
-        return Some(format!("put it aside: its process died on it {} times", quarantined.crashes));
-    }
-    let rejected = facts.rejected.iter().find(|rejected| rejected.part == part)?;
-    let why = rejected.violations.first();
-    Some(why.map_or_else(
-        || "refused it".to_owned(),
-        |finding| match finding.path.as_str() {
-            "" => format!("refused it: {}", finding.message),
-            path => format!("refused it: {path}: {}", finding.message),
-        },
-    ))
 }
 
 /// The members of a rollout that are lost and were not excused.

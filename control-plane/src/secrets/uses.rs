@@ -1,5 +1,5 @@
 //! Which channels name which secrets, in the revisions that count: the current one, the one that a rollout leads away
-//! from, and those that nodes run.
+//! from, and those that nodes run or are pinned to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,6 +32,7 @@ pub async fn all(plane: &Plane) -> Result<BTreeMap<String, Vec<Use>>, Error> {
     let mut revisions: BTreeSet<u64> = plane.nodes.applied_revisions(wanted.target.epoch);
     revisions.insert(wanted.revision());
     revisions.extend(wanted.base.as_ref().map(|base| base.part.version));
+    revisions.extend(wanted.pins.contents().map(|content| content.part.version));
     let mut uses: BTreeMap<String, Vec<Use>> = BTreeMap::new();
     for revision in revisions.into_iter().rev() {
         let Some(full) = plane.store.revision(revision).await? else { continue };

@@ -2,7 +2,7 @@
 
 use super::leader::fence;
 use super::pool::{Pool, query, query_as};
-use super::statements;
+use super::{pins, statements};
 use crate::store::convert::{from_db, to_db};
 use crate::store::rows::Node;
 
@@ -73,10 +73,11 @@ pub async fn note_cloned(pool: &Pool, cloned: &[(String, String)]) -> Result<(),
     tx.commit().await
 }
 
-/// Removes nodes that were last heard of before `before_ms`.
+/// Removes nodes that were last heard of before `before_ms`, and their pins.
 pub async fn forget(pool: &Pool, leader: u64, before_ms: u64) -> Result<(), sqlx::Error> {
     let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
+    pins::forget(&mut tx, before_ms).await?;
     query(FORGET).bind(to_db(before_ms)).execute(&mut *tx).await?;
     tx.commit().await
 }

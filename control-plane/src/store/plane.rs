@@ -11,8 +11,9 @@ statements! {
     BEGIN_EPOCH = "update plane set epoch = $2 where id = 1 and epoch = $1";
     HEADS = "select p.epoch, (select coalesce(max(number), 0) from revision), k.version,
                coalesce((select r.version from rollout r where r.revision = (select max(number) from revision)), 0),
-               s.version
-             from plane p, part k, part s where p.id = 1 and k.kind = 'keys' and s.kind = 'secrets'";
+               s.version, n.version
+             from plane p, part k, part s, part n
+             where p.id = 1 and k.kind = 'keys' and s.kind = 'secrets' and n.kind = 'pins'";
 }
 
 /// Gives a new database its epoch. The time of its making is higher than the epoch of any database before it.
@@ -31,13 +32,14 @@ pub async fn begin_epoch(pool: &Pool, over: u64, next: u64, entry: &Entry) -> Re
 }
 
 pub async fn heads(pool: &Pool) -> Result<Heads, sqlx::Error> {
-    let row: (i64, i64, i64, i64, i64) = pool.one(query_as(HEADS)).await?;
-    let (epoch, revision, keys, rollout, secrets) = row;
+    let row: (i64, i64, i64, i64, i64, i64) = pool.one(query_as(HEADS)).await?;
+    let (epoch, revision, keys, rollout, secrets, pins) = row;
     Ok(Heads {
         epoch: from_db(epoch),
         revision: from_db(revision),
         keys: from_db(keys),
         rollout: from_db(rollout),
         secrets: from_db(secrets),
+        pins: from_db(pins),
     })
 }

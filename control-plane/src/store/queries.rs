@@ -11,6 +11,7 @@ pub mod keys;
 pub mod leader;
 pub mod migrate;
 pub mod nodes;
+pub mod pins;
 pub mod plane;
 pub mod pool;
 pub mod replicas;
@@ -47,6 +48,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         leader::ALL,
         migrate::ALL,
         nodes::ALL,
+        pins::ALL,
         plane::ALL,
         replicas::ALL,
         revisions::ALL,

@@ -18,9 +18,11 @@ statements! {
                    idempotency_key
             from revision where number = $1";
     BY_KEY = "select number, sha256, author, message, created_at_ms from revision where idempotency_key = $1";
-    // What some node runs, or ran when it was last seen, stays whatever its age, and so does what a rollout goes back to.
+    // What some node runs, or ran when it was last seen, stays whatever its age, and so does what one is pinned to and
+    // what a rollout goes back to.
     PRUNE = "delete from revision where number < $1
              and not exists (select 1 from node where node.applied_revision = revision.number)
+             and not exists (select 1 from node_pin where node_pin.revision = revision.number)
              and not exists (select 1 from rollout where rollout.is_under_way and rollout.base = revision.number)";
     PRUNE_ROLLOUTS = "delete from rollout where revision < $1
              and not exists (select 1 from revision where revision.number = rollout.revision)";

@@ -87,6 +87,8 @@ pub struct Heads {
     pub rollout: u64,
     /// The version of the list of secrets.
     pub secrets: u64,
+    /// The version of the list of pinned nodes.
+    pub pins: u64,
 }
 
 /// A credential of channels, as it is kept.
@@ -108,6 +110,21 @@ pub struct SealedSecret {
     pub changed_at_ms: u64,
     /// Name of who did it.
     pub changed_by: String,
+}
+
+/// A node that is kept on a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The node's id.
+    pub node_id: String,
+    /// The revision.
+    pub revision: u64,
+    /// Name of who pinned it.
+    pub author: String,
+    /// Why; empty for nothing to say.
+    pub reason: String,
+    /// When.
+    pub pinned_at_ms: u64,
 }
 
 /// Who changes a rollout.

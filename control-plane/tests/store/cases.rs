@@ -60,7 +60,7 @@ pub async fn the_epoch_is_given_once(place: Arc<Place>) {
     let store = place.open().await;
     assert_eq!(
         store.heads().await.unwrap(),
-        Heads { epoch: NOW, revision: 0, keys: 1, rollout: 0, secrets: 1 }
+        Heads { epoch: NOW, revision: 0, keys: 1, rollout: 0, secrets: 1, pins: 1 }
     );
 }
 

@@ -192,6 +192,24 @@ pub enum NodesCommand {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Keep a node on a revision, out of every rollout of another one
+    Pin {
+        /// Its id, as `nodes list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+        /// What it is to run, whatever else is applied
+        #[arg(long, value_name = "REV", value_parser = value_parser!(u64).range(1..))]
+        revision: u64,
+        /// Why, for others
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        reason: String,
+    },
+    /// Let a pinned node follow the fleet again
+    Unpin {
+        /// Its id, as `nodes list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
     /// Take a node's identity away: it is turned out within seconds, and let in again only with a new token
     Revoke {
         /// Its id, as `nodes list` shows it

@@ -32,6 +32,7 @@ struct NodeJson<'a> {
     connected: bool,
     applied_revision: u64,
     target_revision: u64,
+    pin: Option<PinJson<'a>>,
     violations: Vec<FindingJson<'a>>,
     warnings: Vec<FindingJson<'a>>,
     open_channels: &'a [String],
@@ -42,6 +43,14 @@ struct NodeJson<'a> {
     last_seen_at_ms: i64,
     data_address: &'a str,
     ops_address: &'a str,
+}
+
+#[derive(Serialize)]
+struct PinJson<'a> {
+    revision: u64,
+    author: &'a str,
+    reason: &'a str,
+    pinned_at_ms: i64,
 }
 
 #[derive(Serialize)]
@@ -59,6 +68,8 @@ pub async fn run(command: NodesCommand, connect: &ConnectArgs, output: &mut Outp
         NodesCommand::Show { id } => one::show(id, conn, output).await,
         NodesCommand::Drain { id, reason } => one::drain(id, reason, conn, output).await,
         NodesCommand::Retry { id } => one::retry(id, conn, output).await,
+        NodesCommand::Pin { id, revision, reason } => one::pin(id, revision, reason, conn, output).await,
+        NodesCommand::Unpin { id } => one::unpin(id, conn, output).await,
         NodesCommand::Revoke { id } => one::revoke(id, conn, output).await,
     }
 }
@@ -117,7 +128,7 @@ fn text(nodes: &[pb::Node], now_ms: u64) -> String {
             cell(&node.id),
             cell(state).fg(color),
             cell(revision(node.applied_revision)),
-            cell(revision(node.target_revision)),
+            cell(target(node)),
             cell(since(node.config_since_ms, now_ms)),
             cell(node.in_flight.to_string()),
             cell(open),
@@ -172,6 +183,12 @@ fn revision(number: u64) -> String {
     if number == 0 { "-".to_owned() } else { number.to_string() }
 }
 
+/// What it should run, and whether that is what it is pinned to.
+fn target(node: &pb::Node) -> String {
+    let mark = if node.pin.is_some() { "pin " } else { "" };
+    format!("{mark}{}", revision(node.target_revision))
+}
+
 fn state(state: pb::NodeState) -> (&'static str, Color) {
     match state {
         pb::NodeState::Unspecified => ("unknown", Color::Yellow),
@@ -198,6 +215,12 @@ fn node_json(node: &pb::Node) -> NodeJson<'_> {
         connected: node.connected,
         applied_revision: node.applied_revision,
         target_revision: node.target_revision,
+        pin: node.pin.as_ref().map(|pin| PinJson {
+            revision: pin.revision,
+            author: &pin.author,
+            reason: &pin.reason,
+            pinned_at_ms: pin.pinned_at_ms,
+        }),
         violations: node.violations.iter().map(finding_json).collect(),
         warnings: node.warnings.iter().map(finding_json).collect(),
         open_channels: &node.open_channels,
@@ -250,6 +273,7 @@ mod tests {
             applied_revision: 42,
             violations: vec![violation],
             open_channels: vec!["reseller".to_owned()],
+            pin: Some(pb::node::Pin { revision: 43, ..pb::node::Pin::default() }),
             ..well.clone()
         };
         vec![well, refusing]
@@ -260,7 +284,7 @@ mod tests {
         let want = "\
 NODE    STATE     APPLIED  TARGET  SINCE   IN FLIGHT  OPEN BREAKERS  SEEN    VERSION  ADDRESS         LABELS
 node-a  in_sync        43      43  5m ago          7  -              3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
-node-b  rejected       42      43  5m ago          7  reseller       3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
+node-b  rejected       42  pin 43  5m ago          7  reseller       3s ago  0.1.0    127.0.0.1:8080  rack=7,zone=eu
 node-b refuses: channels[3].base_url: no host
 ";
         assert_eq!(plain(&text(&nodes(), NOW_MS)), want);

@@ -30,6 +30,7 @@ struct RolloutJson<'a> {
     waits_for: &'a str,
     replaced_by: Option<u64>,
     members: Vec<MemberJson<'a>>,
+    left_out: Vec<LeftOutJson<'a>>,
     begun_at_ms: i64,
     since_ms: i64,
 }
@@ -40,6 +41,12 @@ struct MemberJson<'a> {
     stage: u32,
     acknowledged_at_ms: Option<i64>,
     excused: bool,
+}
+
+#[derive(Serialize)]
+struct LeftOutJson<'a> {
+    node: &'a str,
+    pinned_revision: u64,
 }
 
 /// Runs a command of the group.
@@ -177,6 +184,11 @@ fn text(rollout: &pb::Rollout) -> String {
     {
         text += &format!("{name}: {}\n", clean(said));
     }
+    let left_out: Vec<String> =
+        rollout.left_out.iter().map(|one| format!("{} (pinned to {})", one.node_id, one.revision)).collect();
+    if !left_out.is_empty() {
+        text += &format!("left out: {}\n", clean(&left_out.join(", ")));
+    }
     let rows = rollout.members.iter().map(|member| {
         let runs = match (member.acknowledged_at_ms, member.excused) {
             (_, true) => cell("lost, left out").fg(Color::Yellow),
@@ -240,6 +252,11 @@ fn json(rollout: &pb::Rollout) -> RolloutJson<'_> {
                 excused: one.excused,
             })
             .collect(),
+        left_out: rollout
+            .left_out
+            .iter()
+            .map(|one| LeftOutJson { node: &one.node_id, pinned_revision: one.revision })
+            .collect(),
         begun_at_ms: rollout.begun_at_ms,
         since_ms: rollout.since_ms,
     }
@@ -267,6 +284,7 @@ mod tests {
             bake_ms: 60_000,
             members: vec![member("node-a", 1_796_046_279_000), member("node-b", 0)],
             waits_for: "waits for node-b".to_owned(),
+            left_out: vec![pb::rollout::LeftOut { node_id: "node-c".to_owned(), revision: 40 }],
             ..pb::Rollout::default()
         }
     }
@@ -278,6 +296,7 @@ revision 42: running, stage 1 of 3, 1 of 2 nodes run it
 stages: 1 → 25% → 100%, watched for 1m each
 other nodes run: revision 41
 now: waits for node-b
+left out: node-c (pinned to 40)
 STAGE  NODE    RUNS IT SINCE
     1  node-a  2026-11-30T13:44:39Z
     1  node-b  not yet
@@ -310,6 +329,7 @@ STAGE  NODE    RUNS IT SINCE
     fn the_json_has_every_member_and_null_for_what_is_not() {
         let json = serde_json::to_value(json(&rollout(pb::RolloutState::Running))).unwrap();
         assert_eq!(json["members"][1]["acknowledged_at_ms"], serde_json::Value::Null);
+        assert_eq!(json["left_out"], serde_json::json!([{"node": "node-c", "pinned_revision": 40}]));
         assert_eq!((&json["state"], &json["replaced_by"]), (&"running".into(), &serde_json::Value::Null));
     }
 }

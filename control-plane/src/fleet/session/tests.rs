@@ -27,7 +27,7 @@ fn content(version: u64, kind: &str) -> Encoded {
 fn wanted(epoch: u64, revision: u64, keys: u64) -> Arc<Wanted> {
     let catalog = (revision > 0).then(|| content(revision, "catalog"));
     let target = Target { epoch, catalog, keys: content(keys, "keys"), secrets: Held::none() };
-    Arc::new(Wanted { target, current: None, base: None, rollout: None })
+    Arc::new(Wanted { target, current: None, base: None, rollout: None, pins: Arc::default() })
 }
 
 fn target(wanted: &Wanted) -> pb::Target {
@@ -242,7 +242,7 @@ fn demanding(revision: u64, feature: &str) -> Arc<Wanted> {
     let snapshot = pb::Snapshot { revision, schema: 1, features, ..Default::default() };
     let catalog = Some(Encoded::of_snapshot(&snapshot).unwrap());
     let target = Target { epoch: 7, catalog, keys: content(1, "keys"), secrets: Held::none() };
-    Arc::new(Wanted { target, current: None, base: None, rollout: None })
+    Arc::new(Wanted { target, current: None, base: None, rollout: None, pins: Arc::default() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -410,7 +410,7 @@ fn rolling(members: &[&str]) -> Arc<Wanted> {
         secrets: Held::none(),
     };
     let base = Some(content(41, "old"));
-    Arc::new(Wanted { target, current: None, base, rollout: Some(Arc::new(rollout)) })
+    Arc::new(Wanted { target, current: None, base, rollout: Some(Arc::new(rollout)), pins: Arc::default() })
 }
 
 fn running(revision: u64, kind: &str) -> pb::Target {
@@ -457,7 +457,7 @@ fn wanted_keys(keys: u64) -> Arc<Wanted> {
         keys: content(keys, "keys"),
         secrets: Held::none(),
     };
-    Arc::new(Wanted { target, current: None, base: None, rollout: None })
+    Arc::new(Wanted { target, current: None, base: None, rollout: None, pins: Arc::default() })
 }
 
 #[tokio::test(start_paused = true)]

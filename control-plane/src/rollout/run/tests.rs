@@ -313,3 +313,46 @@ async fn another_control_plane_aims_every_node_alike_and_of_two_that_move_it_one
     assert_eq!(kept.version, rollout.version + 1, "one acknowledgement was kept, once");
     assert_eq!(kept.begun_at_ms, NOW_MS);
 }
+
+#[tokio::test]
+async fn a_pinned_node_stays_where_it_is_and_a_rollout_neither_counts_nor_awaits_it() {
+    let mut scene = Scene::new(3).await;
+    let pin = crate::revision::pin::pin;
+    pin(scene.plane(), &ann(), "n2", 1, "under investigation").await.unwrap();
+    scene.apply(2).await;
+    for _ in 0..3 {
+        scene.take_all();
+        scene.step().await;
+        scene.later(60);
+        scene.step().await;
+    }
+    assert_eq!((scene.rollout().state, scene.reached()), (State::Done, vec!["n1".into(), "n3".into()]));
+    assert!(!scene.rollout().members.contains_key("n2"));
+    // Neither does a revision for all at once reach it, and nobody waits for it.
+    let ask =
+        Apply { strategy: Strategy::Immediate, reason: "now", ..Apply::of(document(3), Caller::bootstrap()) };
+    revision::apply(scene.plane(), ask).await.unwrap();
+    for id in ["n1", "n3"] {
+        scene.take(id);
+    }
+    scene.step().await;
+    assert_eq!(scene.rollout().state, State::Done);
+    assert_eq!(crate::revision::pin::unpin(scene.plane(), &ann(), "n2").await.unwrap(), 1);
+    assert_eq!(scene.reached().len(), 3);
+
+    // One that is alone in its stage, and has not taken the revision.
+    scene.take_all();
+    scene.step().await;
+    scene.apply(4).await;
+    let first = scene.reached().remove(0);
+    pin(scene.plane(), &ann(), &first, 3, "").await.unwrap();
+    scene.step().await;
+    assert!(!scene.rollout().members.contains_key(&first), "{:?}", scene.rollout());
+    assert_eq!(scene.reached().len(), 1, "another one takes its place");
+    let late = scene.nodes.remove(&first).unwrap();
+    drop(late);
+    scene.later(120);
+    scene.take_all();
+    scene.step().await;
+    assert_eq!(scene.rollout().state, State::Running, "it is lost, and not of the stage");
+}

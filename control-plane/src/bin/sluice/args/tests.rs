@@ -36,6 +36,8 @@ fn a_usage_error_ends_with_code_2_and_help_with_0() {
         "sluice catalog apply -f catalog.toml --dry-run --probe 0",
         "sluice nodes list --label zone",
         "sluice nodes drain",
+        "sluice nodes pin node-1",
+        "sluice nodes pin node-1 --revision 0",
         "sluice status --window 0s",
         "sluice status --window 500ms",
         "sluice status --window 5",

@@ -1,4 +1,4 @@
-//! What is asked of one node: show, drain, retry, revoke.
+//! What is asked of one node: show, drain, retry, pin, unpin, revoke.
 
 use serde::Serialize;
 
@@ -15,6 +15,12 @@ use crate::output::{Output, ago, cell, clean, table};
 struct RetriedJson<'a> {
     node: &'a str,
     revisions: &'a [u64],
+}
+
+#[derive(Serialize)]
+struct PinnedJson<'a> {
+    node: &'a str,
+    revision: u64,
 }
 
 /// Shows all that is known of a node.
@@ -66,6 +72,40 @@ pub async fn retry(id: String, conn: &Connection, output: &mut Output) -> Result
     Ok(Exit::Done)
 }
 
+/// Keeps a node on a revision.
+pub async fn pin(
+    id: String,
+    number: u64,
+    reason: String,
+    conn: &Connection,
+    output: &mut Output,
+) -> Result<Exit, Fault> {
+    let request = pb::PinNodeRequest { id: id.clone(), revision: number, reason };
+    let answer = conn.answer(conn.nodes().pin_node(request)).await.map_err(|s| conn.fault(&s))?;
+    if output.format() == Format::Json {
+        output.json(&PinnedJson { node: &id, revision: number })?;
+    } else {
+        let runs = answer.node.map_or(0, |node| node.applied_revision);
+        let on_its_way = if runs == number { "" } else { ", and is on its way to it" };
+        output.text(&format!("node {} is pinned to revision {number}{on_its_way}\n", clean(&id)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Lets a node follow the fleet again.
+pub async fn unpin(id: String, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
+    let request = pb::UnpinNodeRequest { id: id.clone() };
+    let was = conn.answer(conn.nodes().unpin_node(request)).await.map_err(|s| conn.fault(&s))?.revision;
+    if output.format() == Format::Json {
+        output.json(&PinnedJson { node: &id, revision: was })?;
+    } else if was == 0 {
+        output.text(&format!("node {} was not pinned\n", clean(&id)))?;
+    } else {
+        output.text(&format!("node {} is not pinned to revision {was} any more\n", clean(&id)))?;
+    }
+    Ok(Exit::Done)
+}
+
 /// Takes a node's identity away.
 pub async fn revoke(id: String, conn: &Connection, output: &mut Output) -> Result<Exit, Fault> {
     let request = pb::RevokeNodeRequest { id: id.clone() };
@@ -93,6 +133,7 @@ fn text(node: &pb::Node, now_ms: u64) -> String {
         ("applied", cell(revision(node.applied_revision))),
         ("since", cell(since(node.config_since_ms, now_ms))),
         ("target", cell(revision(node.target_revision))),
+        ("pin", cell(or_none(node.pin.as_ref().map(|pin| pinned(pin, now_ms)).unwrap_or_default()))),
         ("in flight", cell(node.in_flight.to_string())),
         ("open breakers", cell(or_none(node.open_channels.join(", ")))),
         ("labels", cell(or_none(labels))),
@@ -110,6 +151,12 @@ fn text(node: &pb::Node, now_ms: u64) -> String {
         }
     }
     text.trim_start_matches('\n').to_owned()
+}
+
+fn pinned(pin: &pb::node::Pin, now_ms: u64) -> String {
+    let pb::node::Pin { revision, author, reason, pinned_at_ms } = pin;
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    format!("revision {revision}, by {author} {}{why}", ago(now_ms, *pinned_at_ms))
 }
 
 #[cfg(test)]
@@ -131,6 +178,12 @@ mod tests {
             labels: [("zone".to_owned(), "eu".to_owned())].into(),
             schema: 1,
             features: vec!["auth".to_owned(), "paths".to_owned()],
+            pin: Some(pb::node::Pin {
+                revision: 43,
+                author: "ann".to_owned(),
+                reason: "canary".to_owned(),
+                pinned_at_ms: 940_000,
+            }),
             violations: vec![pb::node::Finding { path: "features".into(), message: "lacks x".into() }],
             ..pb::Node::default()
         };
@@ -141,6 +194,7 @@ mod tests {
             "seen           3s ago",
             "since          5m ago",
             "target         43",
+            "pin            revision 43, by ann 60s ago: canary",
             "open breakers  -",
             "labels         zone=eu",
             "features       auth, paths",

@@ -33,7 +33,7 @@ static EMPTY: std::sync::LazyLock<Keyring> = std::sync::LazyLock::new(Keyring::d
 
 fn with(base: &Wanted, secrets: Held) -> Arc<Wanted> {
     let target = Target { secrets, ..base.target.clone() };
-    Arc::new(Wanted { target, current: None, base: None, rollout: None })
+    Arc::new(Wanted { target, current: None, base: None, rollout: None, pins: Arc::default() })
 }
 
 fn knowing(applied: Option<pb::Target>) -> pb::Hello {
