@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::limits::BINDING_AGE_MAX;
 use common::tasks::Tasks;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::error::Error;
 use crate::identity::rotation;
@@ -16,8 +16,8 @@ use crate::plane::Plane;
 use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
-    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, REVISIONS_KEPT,
-    StoreError, TOKENS_KEPT,
+    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, News,
+    REVISIONS_KEPT, StoreError, TOKENS_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
@@ -28,6 +28,8 @@ const HEAD_EVERY: Duration = Duration::from_secs(2);
 const HEAR_AGAIN: Duration = Duration::from_secs(5);
 /// … and one on which nothing was heard after this: somebody has to change how the database is reached.
 const HEAR_AGAIN_DEAF: Duration = Duration::from_secs(60);
+/// Where nothing was announced for so long the connection may be dead, which only a new one shows.
+const SILENT_AFTER: Duration = Duration::from_secs(60);
 /// What other control planes change of the tokens is seen this soon.
 const ACCESS_EVERY: Duration = Duration::from_secs(2);
 /// What is known of nodes is written this often.
@@ -130,18 +132,10 @@ async fn hear(plane: &Plane) {
             Ok(Some(mut news)) => {
                 plane.metrics.set_changes_heard(true);
                 is_told = false;
-                while news.heard().await.is_ok() {
-                    if let Err(error) = plane.head.refresh(&plane.store).await {
-                        tracing::debug!(%error, "a change that was announced cannot be read yet");
-                    }
-                    // It may be that the leader has left.
-                    if plane.leader.epoch().is_none()
-                        && let Err(error) = plane.leader.claim(&plane.store).await
-                    {
-                        tracing::debug!(%error, "whether anybody leads cannot be asked yet");
-                    }
+                match look_at_changes(plane, &mut news).await {
+                    Ended::Silent => continue,
+                    Ended::Lost => HEAR_AGAIN,
                 }
-                HEAR_AGAIN
             }
             Err(StoreError::Deaf) => {
                 if !is_told {
@@ -161,6 +155,32 @@ async fn hear(plane: &Plane) {
         };
         plane.metrics.set_changes_heard(false);
         sleep(pause).await;
+    }
+}
+
+/// How hearing of changes ends.
+enum Ended {
+    Lost,
+    Silent,
+}
+
+/// Looks at what each change did, until the connection is lost, or was silent for so long that it may be dead.
+async fn look_at_changes(plane: &Plane, news: &mut News) -> Ended {
+    loop {
+        match timeout(SILENT_AFTER, news.heard()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Ended::Lost,
+            Err(_elapsed) => return Ended::Silent,
+        }
+        if let Err(error) = plane.head.refresh(&plane.store).await {
+            tracing::debug!(%error, "a change that was announced cannot be read yet");
+        }
+        // It may be that the leader has left.
+        if plane.leader.epoch().is_none()
+            && let Err(error) = plane.leader.claim(&plane.store).await
+        {
+            tracing::debug!(%error, "whether anybody leads cannot be asked yet");
+        }
     }
 }
 

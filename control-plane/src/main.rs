@@ -6,6 +6,9 @@ use control_plane::{Config, ConfigFault};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// SIGXFSZ, which has no name in tokio: a file has reached the limit that is set for this process.
+const FILE_TOO_LARGE: i32 = 25;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -30,6 +33,8 @@ fn run(config: Config) -> anyhow::Result<()> {
         let (shutdown, ended) = (CancellationToken::new(), CancellationToken::new());
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        // A file that reaches the limit of its size is a full disk like any other, and no reason to die.
+        let _outgrown = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
         let serving = async {
             let served = control_plane::serve(config, shutdown.clone()).await;
             ended.cancel();

@@ -7,6 +7,7 @@
 pub mod backup;
 mod convert;
 pub mod entry;
+mod fault;
 mod postgres;
 pub mod rows;
 mod sqlite;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
+pub use fault::StoreError;
 pub use postgres::News;
 use rows::{
     AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Key, Revision, Rollout,
@@ -65,67 +67,9 @@ const DAY_SECONDS: u64 = 24 * 60 * 60;
 /// A database that has not answered by then is away. Nodes wait two seconds longer for the answer to a
 /// report.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
-
-/// Why something could not be kept or read.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database is away or failed.
-    #[error("the database failed")]
-    Database(#[source] sqlx::Error),
-    /// A pooler stands between, and it ends transactions after their first statement.
-    #[error(
-        "the database is behind a pooler in statement mode, which takes no transactions: let it pool by transaction or session"
-    )]
-    Statements,
-    /// Nothing is heard of changes that are announced.
-    #[error("what is announced in the database is not heard at the connection that listens")]
-    Deaf,
-    /// The database is silent.
-    #[error("the database did not answer within {} s", ANSWERS_WITHIN.as_secs())]
-    Silent,
-    /// A SQLite that may corrupt its file.
-    #[error("SQLite {version} has a fault that can corrupt the database; 3.51.3 or later is needed")]
-    SqliteTooOld {
-        /// The version that was found.
-        version: String,
-    },
-    /// Another control plane leads by now; nothing was written.
-    #[error("another control plane does this by now")]
-    Fenced,
-    /// Neither a SQLite nor a PostgreSQL URL.
-    #[error("--database-url must begin with postgres:// or postgresql://")]
-    UnknownUrl,
-}
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        match &error {
-            sqlx::Error::Database(said) if said.message().contains("statement pooling mode") => {
-                StoreError::Statements
-            }
-            _ => StoreError::Database(error),
-        }
-    }
-}
-
-impl StoreError {
-    /// Whether the database's server cannot be reached at the moment, or is only starting.
-    pub fn is_away(&self) -> bool {
-        match self {
-            StoreError::Silent | StoreError::Database(sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut) => true,
-            // Starting or shutting down; out of connections.
-            StoreError::Database(sqlx::Error::Database(error)) => {
-                matches!(error.code().as_deref(), Some("57P01" | "57P02" | "57P03" | "53300"))
-            }
-            StoreError::Database(_)
-            | StoreError::Statements
-            | StoreError::Deaf
-            | StoreError::SqliteTooOld { .. }
-            | StoreError::Fenced
-            | StoreError::UnknownUrl => false,
-        }
-    }
-}
+/// What goes over many rows may take longer, but not for ever: the answer of a server that went away without a word
+/// never comes.
+const DONE_WITHIN: Duration = Duration::from_secs(5 * 60);
 
 /// Connections for writing and for reading. PostgreSQL has one pool for both.
 #[derive(Debug, Clone)]
@@ -153,6 +97,13 @@ macro_rules! work {
     };
 }
 
+/// The same, for what goes over many rows, by the clock.
+macro_rules! toil {
+    ($($call:tt)+) => {
+        fenced(within(DONE_WITHIN, async { work!($($call)+) }).await)
+    };
+}
+
 /// The same, for those who wait for the answer.
 macro_rules! call {
     ($($call:tt)+) => {
@@ -161,16 +112,29 @@ macro_rules! call {
 }
 
 /// What is cut off here is undone: the transaction is never committed.
-async fn soon<T, E: Into<StoreError>>(answer: impl Future<Output = Result<T, E>>) -> Result<T, StoreError> {
-    let answer = tokio::time::timeout(ANSWERS_WITHIN, answer).await;
-    answer.map_err(|_elapsed| StoreError::Silent)?.map_err(Into::into)
+fn soon<T, E: Into<StoreError>>(
+    answer: impl Future<Output = Result<T, E>>,
+) -> impl Future<Output = Result<T, StoreError>> {
+    within(ANSWERS_WITHIN, answer)
+}
+
+fn within<T, E: Into<StoreError>>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> impl Future<Output = Result<T, StoreError>> {
+    // On the heap, so that not each caller's future has room for it twice.
+    let answer = Box::pin(answer);
+    async move {
+        let answer = tokio::time::timeout(limit, answer).await;
+        answer.map_err(|_elapsed| StoreError::Silent(limit))?.map_err(Into::into)
+    }
 }
 
 /// What a write under an epoch of the leader came to.
-fn fenced<T>(written: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+fn fenced<T>(written: Result<T, StoreError>) -> Result<T, StoreError> {
     written.map_err(|error| match error {
-        sqlx::Error::RowNotFound => StoreError::Fenced,
-        error => error.into(),
+        StoreError::Database(sqlx::Error::RowNotFound) => StoreError::Fenced,
+        error => error,
     })
 }
 
@@ -256,7 +220,7 @@ impl Store {
 
     /// Changes a rollout over the version that it carries. Returns false if somebody else was faster.
     pub async fn update_rollout(&self, changed: &Rollout, by: By<'_>) -> Result<bool, StoreError> {
-        fenced(work!(self.write, rollouts::update(changed, by)))
+        fenced(soon(async { work!(self.write, rollouts::update(changed, by)) }).await)
     }
 
     /// Requests by node and model, in the windows that began from `since_ms` to before `until_ms`.
@@ -266,7 +230,7 @@ impl Store {
 
     /// Removes the counts by node of windows that began before `before_ms`, as the leader of this epoch.
     pub async fn forget_node_counts(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, rollouts::forget_counts(leader, before_ms)))
+        toil!(self.write, rollouts::forget_counts(leader, before_ms))
     }
 
     /// A revision with its document.
@@ -281,7 +245,7 @@ impl Store {
 
     /// Removes the revisions below `number` that no node runs and no rollout needs, as the leader of this epoch. Returns how many there were.
     pub async fn prune_revisions(&self, leader: u64, number: u64) -> Result<u64, StoreError> {
-        fenced(work!(self.write, revisions::prune(leader, number)))
+        toil!(self.write, revisions::prune(leader, number))
     }
 
     /// Revisions below `before`, newest first.
@@ -406,17 +370,17 @@ impl Store {
 
     /// Puts counters older than `before_ms` together into buckets of `bucket_ms`, as the leader of this epoch.
     pub async fn roll_up(&self, leader: u64, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, windows::roll_up(leader, before_ms, bucket_ms)))
+        toil!(self.write, windows::roll_up(leader, before_ms, bucket_ms))
     }
 
     /// Removes counters older than `before_ms`, as the leader of this epoch.
     pub async fn forget(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, windows::forget(leader, before_ms)))
+        toil!(self.write, windows::forget(leader, before_ms))
     }
 
     /// Removes boots whose newest window ended before `before_ms`, likewise.
     pub async fn forget_boots(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, windows::forget_boots(leader, before_ms)))
+        toil!(self.write, windows::forget_boots(leader, before_ms))
     }
 
     /// Keeps which channel made what, all of it or none. Each name stands once; an older making of a name changes
@@ -438,7 +402,7 @@ impl Store {
 
     /// Removes bindings of what was made before `before_ms`, likewise.
     pub async fn forget_bindings(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, bindings::forget(leader, before_ms)))
+        toil!(self.write, bindings::forget(leader, before_ms))
     }
 
     /// Prepares every statement, to see that the database in use takes them all.

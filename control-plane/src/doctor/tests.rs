@@ -33,8 +33,11 @@ fn a_database_that_cannot_do_its_work_is_named_with_what_to_do() {
         assert!(check.message.contains("PostgreSQL 15.8") && check.message.contains(setup), "{check:?}");
         assert_eq!(check.advice.is_empty(), verdict == Verdict::Ok, "{check:?}");
     }
-    assert_eq!(away(&StoreError::Silent).verdict, Verdict::Fault);
-    assert_ne!(away(&StoreError::Silent).advice, away(&StoreError::Statements).advice);
+    assert_eq!(away(&StoreError::Silent(Duration::from_secs(8))).verdict, Verdict::Fault);
+    assert_ne!(
+        away(&StoreError::Silent(Duration::from_secs(8))).advice,
+        away(&StoreError::Statements).advice
+    );
     assert_eq!((changes(true).verdict, changes(false).verdict), (Verdict::Ok, Verdict::Warning));
     assert_eq!((schema(SCHEMA).verdict, schema(SCHEMA + 1).verdict), (Verdict::Ok, Verdict::Warning));
 }

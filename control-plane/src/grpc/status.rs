@@ -57,7 +57,8 @@ pub fn of(error: Error) -> Status {
         Error::Store(cause) => {
             let source = cause.source().map(ToString::to_string).unwrap_or_default();
             tracing::warn!(error = %cause, source, "the store did not do what was asked for");
-            unavailable(text)
+            // What the store says of itself has none of the database's words.
+            unavailable(format!("{text}: {cause}"))
         }
         Error::Unauthenticated(_) => Status::unauthenticated(text),
         Error::Forbidden(_) => Status::permission_denied(text),

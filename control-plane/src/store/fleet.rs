@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rows::{Node, Replica};
-use super::{Store, StoreError, fenced, postgres, soon, sqlite};
+use super::{DONE_WITHIN, Store, StoreError, fenced, postgres, soon, sqlite, within};
 
 /// A control plane that was not heard of for so long leaves no trace.
 const REPLICAS_KEPT: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Store {
 
     /// Removes nodes that were last heard of before `before_ms`, as the leader of this epoch.
     pub async fn forget_nodes(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, nodes::forget(leader, before_ms)))
+        toil!(self.write, nodes::forget(leader, before_ms))
     }
 
     /// Says that this control plane lives, and returns all that were heard of within a minute.

@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::rows::{Enrol, Enrolled, EnrolmentToken, NodeIdentity};
-use super::{Store, StoreError, fenced, postgres, soon, sqlite};
+use super::{DONE_WITHIN, Store, StoreError, fenced, postgres, soon, sqlite, within};
 
 impl Store {
     /// Keeps a new token for enrolment, by its digest.
@@ -33,7 +33,7 @@ impl Store {
 
     /// Removes tokens that were over before `before_ms`.
     pub async fn forget_tokens(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        fenced(work!(self.write, identity::forget_tokens(leader, before_ms)))
+        toil!(self.write, identity::forget_tokens(leader, before_ms))
     }
 
     /// Uses a token and keeps the identity of the node that showed it, both or neither.

@@ -66,6 +66,9 @@ const HEARD_WITHIN: Duration = Duration::from_secs(4);
 const LOOKS: usize = 5;
 
 const CONNECTIONS: u32 = 10;
+/// A connection that is given back has answered by then, or it is closed: the last call on it was perhaps cut off because
+/// its server went away without a word, and waiting for that one would take the connection's place for ever.
+const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// Reads a URL. Poolers take only settings that they can put onto a connection for each transaction.
 fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
@@ -78,6 +81,12 @@ pub async fn open(url: &str) -> Result<Pools<Pool>, StoreError> {
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS)
         .acquire_timeout(Duration::from_secs(5))
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                let answered = timeout(GIVEN_BACK_WITHIN, connection.ping()).await;
+                answered.map_or(Err(sqlx::Error::PoolTimedOut), |answered| answered.map(|()| true))
+            })
+        })
         .connect_with(options(url)?)
         .await?;
     Ok(Pools { write: Pool(pool.clone()), read: Pool(pool) })

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::backoff::full_jitter;
-use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::time::{Instant, sleep};
 
 use super::statement::Statement;
@@ -80,8 +80,20 @@ pub async fn open(file: &Path) -> Result<Pools<Pool>, StoreError> {
     }
     // Readers never checkpoint, so that the one writer does.
     let read_only = options.pragma("wal_autocheckpoint", "0").pragma("query_only", "on");
-    let read = SqlitePoolOptions::new().max_connections(READERS).connect_lazy_with(read_only);
+    let read = pool().max_connections(READERS).connect_lazy_with(read_only);
     Ok(Pools { write: Pool(write), read: Pool(read) })
+}
+
+/// A pool whose connections are not used again after a transaction that never ended. A full disk leaves one: SQLite itself
+/// undoes the transaction, and the rollback that is sent afterwards fails, so that every later one would, too.
+fn pool() -> SqlitePoolOptions {
+    SqlitePoolOptions::new().after_release(|connection, _| {
+        Box::pin(async move {
+            // Behind what the drop of a transaction has queued.
+            connection.ping().await?;
+            Ok(!connection.is_in_transaction())
+        })
+    })
 }
 
 /// Opens the connection that writes. Of two who open a new file at once, the one that comes second to turn it into WAL
@@ -89,7 +101,7 @@ pub async fn open(file: &Path) -> Result<Pools<Pool>, StoreError> {
 async fn connect(options: &SqliteConnectOptions) -> Result<sqlx::Pool<Db>, sqlx::Error> {
     let give_up_at = Instant::now() + BUSY_TIMEOUT;
     loop {
-        match SqlitePoolOptions::new().max_connections(1).connect_with(options.clone()).await {
+        match pool().max_connections(1).connect_with(options.clone()).await {
             Err(error) if is_busy(&error) && Instant::now() < give_up_at => {
                 sleep(full_jitter(0, OPEN_AGAIN, OPEN_AGAIN, fastrand::f64())).await;
             }
