@@ -8,6 +8,9 @@ use gateway_node::{Config, ConfigFault};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// SIGXFSZ, which has no name in tokio: a file has reached the limit that is set for this process.
+const FILE_TOO_LARGE: i32 = 25;
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
     };
     let stop = CancellationToken::new();
     let ended = runtime.block_on(async {
+        // A file that reaches the limit of its size is a full disk like any other, and no reason to die.
+        let _outgrown = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
         tokio::select! {
             ended = gateway_node::serve(config, stop.clone().cancelled_owned()) => ended,
             ended = signals(&stop) => ended,

@@ -120,7 +120,11 @@ impl Node {
         let opened = config.tls.clone().map(Watch::open).transpose()?;
         let (data, ops) = (bind("data", config.listen).await?, bind("ops", config.ops_listen).await?);
         let addresses = Addresses { data: data.local_addr()?, ops: ops.local_addr()? };
-        folder.write_listen(addresses).context("cannot write listen.json into the data folder")?;
+        if let Err(error) = folder.write_listen(addresses) {
+            // Scripts miss it; callers do not: a full disk keeps nobody from being served.
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "listen.json cannot be written into the data folder");
+        }
         tracing::info!(
             node.id = %node_id,
             boot.id = %boot,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use common::feature;
 use common::label::Labels;
-use common::limits::{HEARTBEAT_LOST, SNAPSHOT_BYTES_MAX, SNAPSHOT_SCHEMA};
+use common::limits::{HEARTBEAT, HEARTBEAT_LOST, SNAPSHOT_BYTES_MAX, SNAPSHOT_SCHEMA};
 use common::pb::fleet as pb;
 use http::Uri;
 use pb::fleet_sync_client::FleetSyncClient;
@@ -163,12 +163,13 @@ impl Sync {
     async fn try_open(&self, address: &Uri) -> Result<Result<(Link, Said, Heard), End>, End> {
         let link = self.links.open(address).await?;
         let (tx, rx) = mpsc::channel(QUEUE);
-        // The call returns with the server's headers, which may wait for the Hello.
+        // The call returns with the server's headers, which may wait for the Hello. Where they do not come within a
+        // heartbeat's time the next address is tried: any one of several is enough.
         send(&tx, Up::Hello(self.hello()))?;
         let mut client = FleetSyncClient::new(link.channel.clone())
             .max_decoding_message_size(SNAPSHOT_BYTES_MAX + ENVELOPE_BYTES_MAX);
         let call = client.sync(link.request(ReceiverStream::new(rx)));
-        match timeout(HEARTBEAT_LOST, call).await {
+        match timeout(HEARTBEAT, call).await {
             Ok(Ok(answer)) => Ok(Ok((link, tx, answer.into_inner()))),
             Ok(Err(status)) if self.links.doubt(&link, &status) => Ok(Err(self.links.end_of(&status))),
             Ok(Err(status)) => Err(self.links.end_of(&status)),
@@ -392,6 +393,10 @@ fn log_end(address: &Uri, end: &End, wait: Duration, is_first_failure: &mut bool
         End::Drained(reason) => {
             *is_first_failure = true;
             tracing::info!(wait_ms, "the control plane drained the stream: {reason}");
+            return;
+        }
+        End::Again => {
+            tracing::info!(wait_ms, "an update that could not be taken is asked for again");
             return;
         }
         End::Left => return,

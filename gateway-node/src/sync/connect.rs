@@ -10,6 +10,7 @@ use common::clock::Clock;
 use common::limits::CONNECT_TIMEOUT;
 use http::Uri;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
@@ -125,7 +126,11 @@ impl Links {
 
     async fn connect(&self, address: &Uri, held: Option<&Held>) -> Result<Channel, String> {
         let endpoint = self.endpoint(address, held).await?;
-        endpoint.connect().await.map_err(|error| describe(&error))
+        // The endpoint's own limit leaves out TLS, which a dead peer behind a living load balancer never begins.
+        match timeout(CONNECT_TIMEOUT, endpoint.connect()).await {
+            Ok(connected) => connected.map_err(|error| describe(&error)),
+            Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
+        }
     }
 
     /// The certificate to show, which is renewed or enrolled for if need be; `None` where none is given.
@@ -310,6 +315,15 @@ mod tests {
         }
         links.end_of(&Status::unavailable("x"));
         assert_eq!(links.slowdown.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test]
+    async fn fr_047_a_peer_that_takes_connections_and_says_nothing_is_given_up_in_time() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: Uri = format!("https://{}", silent.local_addr().unwrap()).parse().unwrap();
+        let tried = timeout(CONNECT_TIMEOUT * 2, links().anonymous(&address)).await;
+        let why = tried.expect("bounded").unwrap_err();
+        assert!(why.contains("no connection within 10 s"), "{why}");
     }
 
     #[tokio::test]

@@ -25,6 +25,9 @@ use super::apply::Taken;
 const REFUSED_WAIT: Duration = Duration::from_secs(60);
 /// A stream that is drained sooner than this did not live: connecting anew at once would be a loop.
 const DRAINED_LIFE_MIN: Duration = Duration::from_secs(1);
+/// What a node could not take for a fault of its own, such as a full disk, it asks for again after this. Until then the
+/// stream stays, so that operators see what is wrong and counts come home.
+const ASK_AGAIN: Duration = Duration::from_secs(15);
 /// The control plane may ask for other heartbeats, within reason.
 const HEARTBEAT_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 
@@ -77,6 +80,8 @@ pub(super) enum End {
     Silent,
     /// A message that does not belong there.
     Protocol(&'static str),
+    /// This node wants an update again; the same content is not sent twice on one stream.
+    Again,
     /// The control plane does not take the node's token.
     Refused,
     /// The call failed, or ended without a word; perhaps with a time before which not to come back.
@@ -99,6 +104,8 @@ pub(super) struct Session {
     lost_after: Duration,
     heard: Instant,
     beaten: Instant,
+    /// When an update that could not be taken is asked for again.
+    again: Option<Instant>,
 }
 
 impl Session {
@@ -110,15 +117,17 @@ impl Session {
             lost_after: HEARTBEAT_LOST,
             heard: now,
             beaten: now,
+            again: None,
         }
     }
 
     /// When [`Event::Tick`] is due.
     pub(super) fn deadline(&self) -> Instant {
         let silence = self.heard + self.lost_after;
-        match self.state {
-            State::Greeting => silence,
-            State::Following | State::Taking(_) => silence.min(self.beaten + self.heartbeat),
+        match (&self.state, self.again) {
+            (State::Greeting, _) => silence,
+            (State::Following, Some(again)) => silence.min(self.beaten + self.heartbeat).min(again),
+            (State::Following | State::Taking(_), _) => silence.min(self.beaten + self.heartbeat),
         }
     }
 
@@ -133,7 +142,7 @@ impl Session {
                     None => vec![],
                 }
             }
-            Event::Taken(taken) => self.taken(taken),
+            Event::Taken(taken) => self.taken(taken, now),
             Event::Tick => self.tick(now),
             Event::Changed if !matches!(self.state, State::Greeting) => self.beat(now),
             Event::Changed => vec![],
@@ -178,14 +187,11 @@ impl Session {
         }
     }
 
-    fn taken(&mut self, taken: Taken) -> Vec<Action> {
+    fn taken(&mut self, taken: Taken, now: Instant) -> Vec<Action> {
         let State::Taking(waiting) = &mut self.state else { return vec![] };
         let mut actions = vec![Action::Send(Up::Ack(taken.ack))];
         if taken.is_worth_a_retry {
-            // The same content is not sent twice on one stream.
-            let why = "an update could not be taken for a fault of this node".to_owned();
-            actions.push(Action::End(End::Failed { why, retry_after: None }));
-            return actions;
+            self.again = Some(now + ASK_AGAIN);
         }
         match waiting.take() {
             Some(newest) => actions.push(Action::Take(*newest)),
@@ -197,6 +203,10 @@ impl Session {
     fn tick(&mut self, now: Instant) -> Vec<Action> {
         if now >= self.heard + self.lost_after {
             return vec![Action::End(End::Silent)];
+        }
+        let is_due = self.again.is_some_and(|again| now >= again);
+        if is_due && matches!(self.state, State::Following) {
+            return vec![Action::End(End::Again)];
         }
         if matches!(self.state, State::Greeting) || now < self.beaten + self.heartbeat {
             return vec![];
@@ -236,7 +246,9 @@ impl Reconnect {
 
     /// Moves on after a stream that lived for `lived`; returns how long to wait. `random` lies in 0..1.
     pub(super) fn after(&mut self, end: &End, lived: Duration, random: f64) -> Duration {
-        self.at = (self.at + 1) % self.addresses.max(1);
+        if *end != End::Again {
+            self.at = (self.at + 1) % self.addresses.max(1);
+        }
         if lived >= RECONNECT_RESET {
             self.failures = 0;
         }
@@ -244,7 +256,7 @@ impl Reconnect {
             self.refused = 0;
         }
         match end {
-            End::Drained(_) if lived >= DRAINED_LIFE_MIN => {
+            End::Drained(_) | End::Again if lived >= DRAINED_LIFE_MIN => {
                 self.failures = 0;
                 Duration::ZERO
             }
@@ -262,9 +274,12 @@ impl Reconnect {
                 // Spread out again: all that were told the same would come back together.
                 (*least).min(RECONNECT_MAX) + self.jitter(random)
             }
-            End::Drained(_) | End::Left | End::Silent | End::Protocol(_) | End::Failed { .. } => {
-                self.jitter(random)
-            }
+            End::Drained(_)
+            | End::Again
+            | End::Left
+            | End::Silent
+            | End::Protocol(_)
+            | End::Failed { .. } => self.jitter(random),
         }
     }
 

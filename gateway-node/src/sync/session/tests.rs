@@ -80,7 +80,20 @@ fn what_the_node_could_not_take_for_a_fault_of_its_own_is_asked_for_again_on_ano
     let mut session = following(t0);
     session.on(down(Down::Update(update(1))), t0);
     let actions = session.on(Event::Taken(Taken { ack: ack(1), is_worth_a_retry: true }), t0);
-    assert!(matches!(actions.as_slice(), [Action::Send(Up::Ack(_)), Action::End(End::Failed { .. })]));
+    assert_eq!(
+        actions,
+        [Action::Send(Up::Ack(ack(1)))],
+        "it is told, and the stream stays for it to be seen"
+    );
+    assert_eq!(session.on(Event::Tick, t0 + s(14)), []);
+    assert_eq!(session.deadline(), t0 + s(15));
+    session.on(heartbeat(), t0 + s(14));
+    session.on(down(Down::Update(update(2))), t0 + s(14));
+    assert_eq!(session.on(Event::Tick, t0 + s(15)), [Action::Beat], "what is taken now comes first");
+    assert_eq!(session.on(taken(ack(2)), t0 + s(16)), [Action::Send(Up::Ack(ack(2)))]);
+    assert_eq!(session.on(Event::Tick, t0 + s(16)), [Action::End(End::Again)]);
+    let mut reconnect = Reconnect::new(2, 0.0);
+    assert_eq!((reconnect.after(&End::Again, s(16), 1.0), reconnect.at()), (Duration::ZERO, 0));
 }
 
 #[test]
