@@ -18,7 +18,7 @@ fn numbered(provider: &Provider, number: u64) -> Document {
     chain_of("m", &[provider]).model(&format!("n{number}"), &[provider.name()])
 }
 
-fn nothing_failed(seen: &Seen) {
+pub fn nothing_failed(seen: &Seen) {
     assert_eq!(seen.errors, Vec::<String>::new());
     assert_eq!(seen.went_back, Vec::<String>::new());
     assert_eq!(seen.tally.of("m", Outcome::Served), seen.tally.answered(), "{:?}", seen.tally);

@@ -39,7 +39,7 @@ fn refused(status: &Status) -> u64 {
 }
 
 /// Waits until the control plane shows exactly this.
-async fn shows_exactly(fleet: &Fleet, seen: &Tally) -> anyhow::Result<Status> {
+pub async fn shows_exactly(fleet: &Fleet, seen: &Tally) -> anyhow::Result<Status> {
     let mut wanted = seen.clone();
     wanted.seen.retain(|(_, outcome), _| *outcome != Outcome::Refused);
     eventually("the counters are what callers saw", REPORTED, || async {
@@ -128,7 +128,7 @@ async fn br_097_every_outcome_is_counted_as_the_callers_and_the_providers_saw_it
 }
 
 /// Windows of one second, by the setting that operators have too.
-fn short_windows(nodes: usize) -> Plan {
+pub fn short_windows(nodes: usize) -> Plan {
     Plan { nodes, node_args: vec!["--window".to_owned(), "1s".to_owned()], ..Plan::default() }
 }
 

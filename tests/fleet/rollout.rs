@@ -110,6 +110,7 @@ async fn a_bad_revision_reaches_one_node_and_is_undone_by_itself() -> anyhow::Re
     let calling = async {
         // One call to each node at a time, as a load balancer spreads them.
         let (mut calls, mut failed, mut reached) = (0u32, 0u32, BTreeSet::new());
+        let mut while_bad = None;
         let mut ticks = interval(Duration::from_millis(100));
         let give_up_at = Instant::now() + Duration::from_secs(120);
         loop {
@@ -120,17 +121,19 @@ async fn a_bad_revision_reaches_one_node_and_is_undone_by_itself() -> anyhow::Re
                 if answer.status != 200 {
                     failed += 1;
                     reached.insert(node);
+                    let (first, _) = while_bad.unwrap_or((calls, calls));
+                    while_bad = Some((first, calls));
                 }
             }
             let newest = fleet.list_nodes().await?;
             ensure!(newest.iter().filter(|node| node.applied_revision == 2).count() <= 1, "{newest:?}");
             if newest.iter().all(|node| node.applied_revision == 3) {
-                return Ok((calls, failed, reached));
+                return Ok((calls, failed, reached, while_bad));
             }
             ensure!(Instant::now() < give_up_at, "it was not undone: {:?}", rollout(&fleet, 2).await?);
         }
     };
-    let (said, (calls, failed, reached)) = tokio::try_join!(applying, calling)?;
+    let (said, (calls, failed, reached, while_bad)) = tokio::try_join!(applying, calling)?;
     let said = said.with_code(3)?;
     assert!(said.err.contains("requests fail on the new revision: 0 of"), "{}", said.err);
     assert_eq!(reached.len(), 1, "{reached:?}");
@@ -138,6 +141,10 @@ async fn a_bad_revision_reaches_one_node_and_is_undone_by_itself() -> anyhow::Re
         failed > 0 && failed * 4 < calls,
         "{failed} of {calls} calls failed: more than the share of the stage"
     );
+    // Nor while it was out: from the first call that failed to the last, each of four nodes was called in turn.
+    let (first, last) = while_bad.context("no call failed")?;
+    let out = last - first + 1;
+    assert!(failed * 4 <= out + 3, "{failed} of {out} calls failed while it was out");
     let undone = rollout(&fleet, 2).await?;
     assert_eq!((undone.state(), undone.replaced_by, undone.members.len()), (RolloutState::Undone, 3, 1));
     for caller in &callers {

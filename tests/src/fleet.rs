@@ -121,6 +121,16 @@ impl Fleet {
         Ok(self.nodes.len() - 1)
     }
 
+    /// Starts one more node that dials these URLs, and returns its index.
+    pub async fn add_node_at(&mut self, urls: &[&str]) -> anyhow::Result<usize> {
+        let mut program = self.node_program()?;
+        let at =
+            program.args.iter().position(|arg| arg == "--control-plane").context("no --control-plane")?;
+        program.args[at + 1] = urls.join(",");
+        self.nodes.push(Process::start(program).await?);
+        Ok(self.nodes.len() - 1)
+    }
+
     /// How the next node would be started.
     pub fn node_program(&self) -> anyhow::Result<Program> {
         let id = format!("node-{}", self.nodes.len() + 1);

@@ -44,14 +44,22 @@ pub struct Process {
     log: Arc<Mutex<Vec<String>>>,
     listen: BTreeMap<String, SocketAddr>,
     readers: Tasks,
+    /// No file grows beyond this.
+    file_limit: Option<u64>,
 }
 
 impl Process {
     /// Starts it and waits until it listens, and is ready where its program says so.
     pub async fn start(program: Program) -> anyhow::Result<Self> {
         let log = Arc::default();
-        let mut process =
-            Process { program, child: None, log, listen: BTreeMap::new(), readers: Tasks::new() };
+        let mut process = Process {
+            program,
+            child: None,
+            log,
+            listen: BTreeMap::new(),
+            readers: Tasks::new(),
+            file_limit: None,
+        };
         process.start_again().await?;
         Ok(process)
     }
@@ -79,7 +87,15 @@ impl Process {
             _ => {}
         }
         let path = binary_path(binary)?;
-        let mut child = Command::new(&path)
+        let mut command = match self.file_limit {
+            Some(_) => {
+                let mut command = Command::new("prlimit");
+                command.arg(self.fsize()).arg(&path);
+                command
+            }
+            None => Command::new(&path),
+        };
+        let mut child = command
             .arg("--data-dir")
             .arg(data_dir)
             .args(args)
@@ -178,6 +194,25 @@ impl Process {
     /// Whether it runs.
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Fills its disk, as it were: from now on no file of it grows beyond so many bytes, also after another start;
+    /// `None` gives it room again. A limit of the process, which asks for no rights.
+    pub async fn limit_files(&mut self, bytes: Option<u64>) -> anyhow::Result<()> {
+        self.file_limit = bytes;
+        let Some(pid) = self.pid() else { return Ok(()) };
+        let status =
+            Command::new("prlimit").arg("--pid").arg(pid.to_string()).arg(self.fsize()).status().await?;
+        ensure!(status.success(), "prlimit of {} failed", self.program.label);
+        Ok(())
+    }
+
+    /// The soft limit; the hard one stays, so that it can be raised again.
+    fn fsize(&self) -> String {
+        match self.file_limit {
+            Some(bytes) => format!("--fsize={bytes}:"),
+            None => "--fsize=unlimited:".to_owned(),
+        }
     }
 
     /// `kill -9`, and waits until it is gone.
