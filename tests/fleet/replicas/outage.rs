@@ -32,6 +32,15 @@ async fn while_the_database_is_away_no_node_notices_writes_are_refused_and_repor
     leader(&fleet, &[0, 1]).await?;
     let traffic = traffic(&fleet)?;
     for ending in [Ending::Fast, Ending::Immediate] {
+        // After an outage the control planes hear of each other again within seconds.
+        for operator in fleet.operators()? {
+            eventually("every node is shown as connected", SOON, || async {
+                let nodes = operator.list_nodes().await?;
+                ensure!(nodes.len() == 2 && nodes.iter().all(|node| node.connected), "{nodes:?}");
+                Ok(())
+            })
+            .await?;
+        }
         sleep(Duration::from_secs(2)).await;
         postgres.end(ending)?;
         for refused in refusals(&fleet, &numbered(&provider, 2).text()).await? {

@@ -118,7 +118,7 @@ async fn fr_031_a_leader_that_stood_still_does_nothing_under_its_old_lease() -> 
 
 #[tokio::test]
 async fn a_leader_that_ends_in_order_hands_over_at_once_and_no_caller_notices() -> anyhow::Result<()> {
-    let Two { mut fleet, leads, other, _postgres, .. } = two("handed", 2, vec![]).await?;
+    let Two { mut fleet, provider: _provider, leads, other, _postgres } = two("handed", 2, vec![]).await?;
     let traffic = traffic(&fleet)?;
     sleep(Duration::from_secs(1)).await;
     let status = fleet.plane_mut(leads)?.terminate(Duration::from_secs(20)).await?;
