@@ -270,6 +270,7 @@ pub fn free_port() -> anyhow::Result<u16> {
 
 /// What a path of a listener answers.
 pub async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(u16, String)> {
+    crate::fleet::init();
     let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
     let response = client.get(format!("http://{address}{path}")).send().await?;
     Ok((response.status().as_u16(), response.text().await?))
