@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::store::rows;
 
 /// A control plane that was not heard of for so long is gone, and so are its streams.
 pub const REPLICA_LOST: Duration = Duration::from_secs(10);
+const LOST_MS: u64 = REPLICA_LOST.as_millis() as u64;
 /// Clocks of control planes may run this far apart: what one process is heard to say so long after another one spoke as
 /// the same node was said after it.
 const SKEW_MS: u64 = 30_000;
@@ -26,6 +27,10 @@ pub(super) struct Replicas {
     own: rows::Replica,
     /// The others that were heard of of late, by their processes.
     others: BTreeMap<String, rows::Replica>,
+    /// When they were last looked for.
+    looked_at_ms: u64,
+    /// The database was away, and they are still given the time to be heard of again: until when, and who.
+    returning: (u64, BTreeSet<String>),
     /// The newest version of the list of nodes that was taken in.
     list_version: u64,
 }
@@ -50,11 +55,28 @@ pub(super) struct Place {
 
 impl Replicas {
     pub(super) fn new(own: rows::Replica) -> Self {
-        Replicas { own, others: BTreeMap::new(), list_version: 0 }
+        let (others, returning) = (BTreeMap::new(), (0, BTreeSet::new()));
+        Replicas { own, others, looked_at_ms: 0, returning, list_version: 0 }
     }
 
     fn living(&self, id: &str) -> Option<&rows::Replica> {
-        self.others.get(id).filter(|other| other.silent_ms < REPLICA_LOST.as_millis() as u64)
+        let is_heard = |other: &&rows::Replica| other.silent_ms < LOST_MS;
+        self.others.get(id).filter(|other| is_heard(other) || self.returning.1.contains(id))
+    }
+
+    /// These were found. Who could not be heard of because the database was away from here as well has the same time as
+    /// others to be heard of again.
+    fn found(&mut self, found: Vec<rows::Replica>, now_ms: u64) {
+        let before: BTreeSet<String> =
+            self.others.keys().filter(|id| self.living(id).is_some()).cloned().collect();
+        if self.looked_at_ms > 0 && now_ms.saturating_sub(self.looked_at_ms) >= LOST_MS / 2 {
+            self.returning = (now_ms + LOST_MS, before);
+        } else if now_ms >= self.returning.0 {
+            self.returning.1.clear();
+        }
+        self.looked_at_ms = now_ms;
+        self.others = found.into_iter().map(|other| (other.id.clone(), other)).collect();
+        self.others.remove(&self.own.id);
     }
 
     /// Where a row says that the stream is, when that is neither here nor nowhere.
@@ -177,9 +199,7 @@ impl Nodes {
         let now_ms = self.clock.now_ms();
         let mut nodes = self.lock();
         let mut replicas = self.replicas();
-        let own = replicas.own.id.clone();
-        replicas.others = found.into_iter().map(|other| (other.id.clone(), other)).collect();
-        replicas.others.remove(&own);
+        replicas.found(found, now_ms);
         let (mut is_visible, mut cloned) = (false, Vec::new());
         for (id, entry) in nodes.iter_mut() {
             let was_connected = entry.is_connected();
