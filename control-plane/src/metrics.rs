@@ -1,6 +1,8 @@
 //! Every metric of the control plane. A registry per instance; nothing global.
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+mod labels;
+
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -8,121 +10,8 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
 use crate::revision::head::Wanted;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ListenerLabel {
-    listener: &'static str,
-}
-
-/// What became of a reported window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WindowResult {
-    /// It was counted.
-    Counted,
-    /// It was counted before.
-    Duplicate,
-    /// It did not follow the last counted one.
-    OutOfOrder,
-    /// It was not a window.
-    Invalid,
-}
-
-/// What became of a node's wish for a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EnrolmentResult {
-    /// It has its first one.
-    Enrolled,
-    /// It has another one.
-    Renewed,
-    /// It has none.
-    Refused,
-}
-
-/// How a node's stream ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StreamEnd {
-    /// Drained by age or at shutdown.
-    Drained,
-    /// The node went on purpose.
-    Left,
-    /// The node was silent, or the connection broke.
-    Lost,
-    /// A newer stream of the same node took over.
-    Replaced,
-    /// The node broke the protocol.
-    Refused,
-}
-
-/// What a node said of an update.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ack {
-    /// It runs it.
-    Applied,
-    /// It refused it.
-    Rejected,
-}
-
-impl WindowResult {
-    fn as_str(self) -> &'static str {
-        match self {
-            WindowResult::Counted => "counted",
-            WindowResult::Duplicate => "duplicate",
-            WindowResult::OutOfOrder => "out_of_order",
-            WindowResult::Invalid => "invalid",
-        }
-    }
-}
-
-impl StreamEnd {
-    fn as_str(self) -> &'static str {
-        match self {
-            StreamEnd::Drained => "drained",
-            StreamEnd::Left => "left",
-            StreamEnd::Lost => "lost",
-            StreamEnd::Replaced => "replaced",
-            StreamEnd::Refused => "refused",
-        }
-    }
-}
-
-impl Ack {
-    fn as_str(self) -> &'static str {
-        match self {
-            Ack::Applied => "applied",
-            Ack::Rejected => "rejected",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabel {
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndLabel {
-    end: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AckLabel {
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReasonLabel {
-    reason: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StateLabel {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct JobLabel {
-    job: &'static str,
-}
+pub use labels::{Ack, EnrolmentResult, StreamEnd, WindowResult};
+use labels::{JobLabel, ListenerLabel, ReasonLabel, ResultLabel, StateLabel};
 
 /// Of a gauge that may be missing.
 type NoLabels = [(&'static str, &'static str); 0];
@@ -142,8 +31,8 @@ pub struct Metrics {
     control_planes: Gauge,
     nodes_known: Gauge,
     streams_refused: Counter,
-    stream_ends: Family<EndLabel, Counter>,
-    acks: Family<AckLabel, Counter>,
+    stream_ends: Family<ReasonLabel, Counter>,
+    acks: Family<ResultLabel, Counter>,
     windows: Family<ResultLabel, Counter>,
     audit_mismatch: Counter,
     window_gaps: Counter,
@@ -298,7 +187,7 @@ impl Metrics {
 
     /// A node's stream ended.
     pub fn stream_ended(&self, end: StreamEnd) {
-        self.stream_ends.get_or_create(&EndLabel { end: end.as_str() }).inc();
+        self.stream_ends.get_or_create(&ReasonLabel { reason: end.as_str() }).inc();
     }
 
     /// A stream was not admitted.
@@ -308,7 +197,7 @@ impl Metrics {
 
     /// A node answered an update.
     pub fn acknowledged(&self, result: Ack) {
-        self.acks.get_or_create(&AckLabel { result: result.as_str() }).inc();
+        self.acks.get_or_create(&ResultLabel { result: result.as_str() }).inc();
     }
 
     /// A node reported a window.
@@ -420,12 +309,14 @@ mod tests {
         let metrics = Metrics::new();
         metrics.audit_mismatch();
         metrics.window(WindowResult::Counted);
+        metrics.stream_ended(StreamEnd::Left);
         let text = metrics.render(None, (1, 2));
         for line in [
             "sluice_counter_audit_mismatch_total 1",
             "sluice_revision 0",
             "sluice_rollout_state{state=\"paused\"} 0",
             "sluice_rollout_stage 0",
+            "sluice_stream_ends_total{reason=\"left\"} 1",
             "sluice_windows_total{result=\"counted\"} 1",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

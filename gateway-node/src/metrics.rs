@@ -2,13 +2,13 @@
 //! sets only: models and channels of the catalog, classes, outcomes, decisions, jobs.
 
 mod channel;
+mod labels;
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::window::RequestOutcome;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,6 +20,10 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::dialect::usage::{Spent, Usage};
 
 pub use channel::ChannelMetrics;
+use labels::{
+    AttemptLabels, ChannelLabels, DecisionLabels, JobLabels, ListenerLabels, PlaceLabels, RequestLabels,
+    ResultLabels, RouteLabels, UsageLabels,
+};
 
 /// The content type of [`Metrics::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -27,62 +31,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// Upper bounds in seconds, from a fast upstream to the headers timeout.
 const SECONDS: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    model: String,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AttemptLabels {
-    channel: String,
-    class: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DecisionLabels {
-    channel: String,
-    decision: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ChannelLabels {
-    channel: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    model: String,
-    channel: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct UsageLabels {
-    model: String,
-    channel: String,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResultLabels {
-    result: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlaceLabels {
-    place: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ListenerLabels {
-    listener: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct JobLabels {
-    job: &'static str,
-}
 
 type Seconds = Gauge<f64, AtomicU64>;
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, SOON};
-use harness::operator::{Operator, Said};
+use harness::operator::Operator;
 use harness::process::{Process, Program};
 use harness::provider::Provider;
+use harness::sluice::Said;
 
 /// Makes a token and puts it into a file. Returns its id and the file.
 async fn made(fleet: &Fleet, name: &str, args: &[&str]) -> anyhow::Result<(String, PathBuf)> {

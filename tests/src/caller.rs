@@ -10,6 +10,9 @@ use bytes::Bytes;
 use hyper::header::HeaderMap;
 use tokio::time::Instant;
 
+/// Connections that are not used are closed: below the delay of a node that drains, which closes those that are left.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// Calls one node with one key. Never retries.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -146,6 +149,7 @@ impl Caller {
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .connect_timeout(Duration::from_secs(5))
+            .pool_idle_timeout(IDLE)
             .build()?;
         Ok(Caller { client, base: format!("http://{address}"), key: key.to_owned() })
     }

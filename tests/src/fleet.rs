@@ -13,8 +13,9 @@ use crate::caller::Caller;
 use crate::catalog::{CREDENTIAL, Document, OWN_CREDENTIALS, credential};
 use crate::eventually::eventually;
 use crate::operator::Operator;
-pub use crate::operator::{Admin, Said, WithToken, admin_at, apply_by, with_token};
+pub use crate::operator::{Admin, WithToken, admin_at, apply_by, with_token};
 use crate::process::{Process, Program, free_port, get};
+pub use crate::sluice::Said;
 
 /// Enough for a change to reach every node, also one that was refused so often that it waits 30 s
 /// before it connects again.

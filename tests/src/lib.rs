@@ -21,5 +21,6 @@ pub mod outage;
 pub mod process;
 pub mod provider;
 pub mod proxy;
+pub mod sluice;
 pub mod system;
 pub mod tools;

@@ -1,5 +1,6 @@
 //! An operator's hands on one control plane: gRPC, `sluice`, the http listener, and what to wait for there.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::eventually::eventually;
 use crate::fleet::SOON;
-use crate::process::{Process, binary_path, get};
+use crate::process::{Process, get};
+use crate::sluice::{self, Said};
 
 /// Somebody with the token of the first admin, at one control plane.
 #[derive(Clone)]
@@ -35,30 +37,6 @@ impl Interceptor for WithToken {
 
 /// A connection to the admin listener with the admin token.
 pub type Admin = InterceptedService<Channel, WithToken>;
-
-/// What `sluice` said.
-#[derive(Debug)]
-pub struct Said {
-    /// Its exit code.
-    pub code: i32,
-    /// Standard output.
-    pub out: String,
-    /// Standard error.
-    pub err: String,
-}
-
-impl Said {
-    /// Standard output as JSON.
-    pub fn json(&self) -> anyhow::Result<serde_json::Value> {
-        serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
-    }
-
-    /// Itself, if the exit code is this one.
-    pub fn with_code(self, code: i32) -> anyhow::Result<Self> {
-        ensure!(self.code == code, "sluice ended with {}, not {code}: {self:?}", self.code);
-        Ok(self)
-    }
-}
 
 impl<'a> Operator<'a> {
     /// An operator of this control plane, whose token lies there.
@@ -130,22 +108,10 @@ impl<'a> Operator<'a> {
 
     /// Runs `sluice` against this control plane.
     pub async fn sluice(&self, args: &[&str]) -> anyhow::Result<Said> {
-        let output = tokio::process::Command::new(binary_path("sluice")?)
-            .arg("--server")
-            .arg(format!("http://{}", self.control_plane.address("admin")?))
-            .arg("--token-file")
-            .arg(&self.token_path)
-            .args(args)
-            .env("NO_COLOR", "1")
-            .stdin(std::process::Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        let server = format!("http://{}", self.control_plane.address("admin")?);
+        let flags =
+            [OsStr::new("--server"), server.as_ref(), "--token-file".as_ref(), self.token_path.as_ref()];
+        sluice::run(&flags, args).await
     }
 }
 

@@ -57,24 +57,12 @@ async fn names_and_sizes_that_cannot_be_are_refused() {
         let refused = set(plane, &me(), name, &value("x")).await;
         assert!(matches!(refused, Err(Error::Argument { field: "name", .. })), "{refused:?}");
     }
-    let others: Vec<SealedSecret> =
-        (0..SECRETS_MAX).map(|n| SealedSecret { name: n.to_string(), ..set_one_row() }).collect();
+    let others: Vec<SealedSecret> = (0..SECRETS_MAX)
+        .map(|n| SealedSecret { name: n.to_string(), sealed: vec![1], ..SealedSecret::default() })
+        .collect();
     assert!(has_room(&others, "7", 1).is_ok(), "it takes the place of one");
     assert!(has_room(&others, "new", 1).is_err());
     assert!(has_room(&[], "a", SECRETS_BYTES_MAX + 1).is_err());
-}
-
-fn set_one_row() -> SealedSecret {
-    SealedSecret {
-        name: String::new(),
-        version: 1,
-        key_id: String::new(),
-        sealed: vec![1],
-        created_at_ms: 1,
-        created_by: String::new(),
-        changed_at_ms: 1,
-        changed_by: String::new(),
-    }
 }
 
 #[tokio::test]

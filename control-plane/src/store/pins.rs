@@ -1,5 +1,6 @@
 //! Nodes that are kept on a revision, and the version of their list.
 
+use super::super::Transaction;
 use super::pool::{Pool, query, query_as};
 use super::{Connection, audit, statements};
 use crate::store::convert::{from_db, to_db};
@@ -31,20 +32,19 @@ pub async fn pin(pool: &Pool, pin: &Pin, entry: &Entry) -> Result<bool, sqlx::Er
         .bind(to_db(pin.pinned_at_ms))
         .execute(&mut *tx)
         .await?;
-    if pinned.rows_affected() == 0 {
-        tx.rollback().await?;
-        return Ok(false);
-    }
-    query(BUMP).execute(&mut *tx).await?;
-    audit::append(&mut tx, entry).await?;
-    tx.commit().await?;
-    Ok(true)
+    close(tx, pinned.rows_affected(), entry).await
 }
 
 /// Removes a node's pin, and moves the version. Returns whether there was one.
 pub async fn unpin(pool: &Pool, node_id: &str, entry: &Entry) -> Result<bool, sqlx::Error> {
     let mut tx = pool.begin().await?;
-    if query(UNPIN).bind(node_id).execute(&mut *tx).await?.rows_affected() == 0 {
+    let unpinned = query(UNPIN).bind(node_id).execute(&mut *tx).await?;
+    close(tx, unpinned.rows_affected(), entry).await
+}
+
+/// Keeps a change of the pins with its entry, and moves the version; nothing where nothing has changed.
+async fn close(mut tx: Transaction, changed: u64, entry: &Entry) -> Result<bool, sqlx::Error> {
+    if changed == 0 {
         tx.rollback().await?;
         return Ok(false);
     }

@@ -92,7 +92,7 @@ pub struct Heads {
 }
 
 /// A credential of channels, as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SealedSecret {
     /// What channels call it.
     pub name: String,

@@ -1,10 +1,10 @@
 //! Takes an update: unpack, decode, check, build, keep, swap. Secrets come first, for a catalog may name them; then
 //! every part is judged before any is activated. A part is taken whole or not at all. A refused part leaves the node serving what it had,
-//! and does not hold back the others: a revoked key must not wait for a catalog to be mended. A credential that changes
-//! has the same table built anew with it.
+//! and does not hold back the others: a revoked key must not wait for a catalog to be mended.
 //!
 //! Nothing here waits for the network. All calls but the look-ups block on files.
 
+mod credentials;
 mod judge;
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::certificate::Certificates;
 use crate::api::Gateway;
-use crate::channel::Channel;
 use crate::table::Table;
 use crate::table::keep::{Keep, Kept, Kind};
 use judge::{Blame, Ready, Refusal, Runs, judge, prepare, try_out};
@@ -195,36 +194,6 @@ impl Applier {
             (kind, part, refusal)
         });
         activated.collect()
-    }
-
-    /// Looks whether credentials have changed, and serves with those that there are now.
-    pub(crate) fn look_at_credentials(&self) {
-        let _building = lock(&self.building);
-        if self.gateway.sources.look() || lock(&self.state).is_rebuild_due {
-            self.rebuild();
-        }
-    }
-
-    /// Builds the table in force anew with the credentials that there are now. Requests in flight keep theirs.
-    fn rebuild(&self) {
-        let Some(kept) = lock(&self.state).catalog.clone() else { return };
-        let before = self.gateway.tables.load();
-        let built = prepare(Kind::Catalog, &kept, &self.gateway, &self.certificates);
-        let was_due = std::mem::replace(&mut lock(&self.state).is_rebuild_due, built.is_err());
-        match built {
-            Ok(Ready::Catalog(table)) => {
-                self.gateway.metrics.credentials_changed(tell_changes(before.as_deref(), &table));
-                self.install(table);
-            }
-            Ok(Ready::Keys(_) | Ready::Secrets(..)) => {}
-            Err(violations) if !was_due => {
-                tracing::error!(
-                    "credentials have changed and cannot be taken yet: {}",
-                    describe(&violations)
-                );
-            }
-            Err(_) => {}
-        }
     }
 
     /// What to say of an update under which taking it broke down.
@@ -435,17 +404,6 @@ impl Applier {
         let applied = self.applied();
         self.gateway.metrics.serving(applied.epoch, applied.catalog.map_or(0, |part| part.version));
     }
-}
-
-/// Says which channels show another credential in a table that was built anew. Returns how many.
-fn tell_changes(before: Option<&Table>, after: &Table) -> usize {
-    let shown = |channel: &Channel| channel.credential.fingerprint();
-    let known: BTreeMap<_, _> =
-        before.into_iter().flat_map(Table::channels).map(|channel| (&channel.id, shown(channel))).collect();
-    let changed = after.channels().filter(|channel| known.get(&channel.id) != Some(&shown(channel)));
-    changed
-        .inspect(|one| tracing::info!(channel.id = %one.id, "channel {} has another credential", one.id))
-        .count()
 }
 
 fn kind_pb(kind: Kind) -> pb::PartKind {

@@ -8,8 +8,9 @@ use common::certificate::{self, Facts};
 use common::clock::Clock;
 use harness::catalog::{Document, OWN_CREDENTIALS, credential};
 use harness::eventually::eventually;
-use harness::fleet::{SOON, Said};
-use harness::process::{Process, Program, binary_path, free_port};
+use harness::fleet::SOON;
+use harness::process::{Process, Program, free_port};
+use harness::sluice::{self, Said};
 use serde_json::Value;
 use tempfile::TempDir;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -89,22 +90,16 @@ impl Secure {
 
     /// Runs `sluice` against this control plane.
     pub async fn sluice(&self, args: &[&str]) -> anyhow::Result<Said> {
-        let output = tokio::process::Command::new(binary_path("sluice")?)
-            .args(["--server", &self.admin_url, "--ca-file"])
-            .arg(&self.ca)
-            .arg("--token-file")
-            .arg(self.control_plane.data_dir().join("admin.token"))
-            .args(args)
-            .env("NO_COLOR", "1")
-            .stdin(std::process::Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await?;
-        Ok(Said {
-            code: output.status.code().unwrap_or(-1),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        let token = self.control_plane.data_dir().join("admin.token");
+        let flags = [
+            "--server".as_ref(),
+            self.admin_url.as_ref(),
+            "--ca-file".as_ref(),
+            self.ca.as_os_str(),
+            "--token-file".as_ref(),
+            token.as_os_str(),
+        ];
+        sluice::run(&flags, args).await
     }
 
     /// What `sluice … -o json` says.

@@ -6,16 +6,7 @@ fn ring(keys: &[u8]) -> Keyring {
 
 fn kept(ring: &Keyring, name: &str, version: u64, value: &str) -> SealedSecret {
     let (key_id, sealed) = ring.seal(name, version, &Secret::parse(value).unwrap()).unwrap();
-    SealedSecret {
-        name: name.to_owned(),
-        version,
-        key_id,
-        sealed,
-        created_at_ms: 1,
-        created_by: String::new(),
-        changed_at_ms: 1,
-        changed_by: String::new(),
-    }
+    SealedSecret { name: name.to_owned(), version, key_id, sealed, ..SealedSecret::default() }
 }
 
 #[test]

@@ -15,16 +15,7 @@ fn held(version: u64, names: &[&str], opens: bool) -> Held {
     let rows = names.iter().map(|name| {
         let (key_id, sealed) =
             ring.seal(name, version, &common::secret::Secret::parse("x").unwrap()).unwrap();
-        SealedSecret {
-            name: (*name).to_owned(),
-            version,
-            key_id,
-            sealed,
-            created_at_ms: 1,
-            created_by: String::new(),
-            changed_at_ms: 1,
-            changed_by: String::new(),
-        }
+        SealedSecret { name: (*name).to_owned(), version, key_id, sealed, ..SealedSecret::default() }
     });
     Held::of(version, rows.collect(), if opens { &ring } else { &EMPTY })
 }
