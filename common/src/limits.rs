@@ -103,6 +103,11 @@ pub const BINDINGS_MAX: usize = 100_000;
 pub const BINDING_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Longest id that is bound.
 pub const BINDING_ID_BYTES_MAX: usize = 512;
+/// Records of requests that wait on a node's disk for the control plane: about half a million.
+pub const RECORDS_SPOOL_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Records in one upload.
+pub const RECORDS_IN_UPLOAD_MAX: usize = 500;
+
 /// Bindings in one report.
 pub const BINDINGS_IN_REPORT_MAX: usize = 1_000;
 /// A call by id that this node does not know waits at most this long for the control plane.

@@ -9,15 +9,24 @@
 /// Every file descriptor of `proto/`, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("sluice");
 
-/// `sluice.fleet.v1`: between control plane and nodes.
-pub mod fleet {
-    tonic::include_proto!("sluice.fleet.v1");
+// The modules lie as the packages do: generated code of one names the other by that way.
+mod sluice {
+    pub mod fleet {
+        pub mod v1 {
+            tonic::include_proto!("sluice.fleet.v1");
+        }
+    }
+    pub mod admin {
+        pub mod v1 {
+            tonic::include_proto!("sluice.admin.v1");
+        }
+    }
 }
 
 /// `sluice.admin.v1`: between operators and the control plane.
-pub mod admin {
-    tonic::include_proto!("sluice.admin.v1");
-}
+pub use sluice::admin::v1 as admin;
+/// `sluice.fleet.v1`: between control plane and nodes.
+pub use sluice::fleet::v1 as fleet;
 
 impl std::fmt::Debug for admin::SetSecretRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

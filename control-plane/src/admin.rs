@@ -10,6 +10,7 @@ mod chains;
 mod doctor;
 mod keys;
 mod nodes;
+mod requests;
 mod rollouts;
 mod secrets;
 mod status;

@@ -19,6 +19,7 @@ use crate::access::Role;
 pub use crate::access::oidc::Trust;
 use crate::access::oidc::is_safe;
 use crate::folder::TOKEN_CHARS_MIN;
+use crate::records::Keeping;
 pub use settings::Settings;
 
 const ADMIN_LISTEN: &str = "127.0.0.1:7443";
@@ -61,6 +62,8 @@ pub struct Config {
     pub secret_key_files: Vec<PathBuf>,
     /// Age at which a node's stream is drained.
     pub stream_age: Duration,
+    /// Which records of requests are kept.
+    pub keeping: Keeping,
     /// Whether a new epoch begins.
     pub new_epoch: bool,
     /// Look of log lines.
@@ -161,6 +164,12 @@ impl Config {
         );
         let ages = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
         let stream_age = faults.duration("--stream-age", settings.stream_age, STREAM_AGE, ages);
+        let keeping = Keeping::default();
+        let ages = (Duration::from_secs(60 * 60), Duration::from_secs(400 * 24 * 60 * 60));
+        let keeping = Keeping {
+            age: faults.duration("--records-kept", settings.records_kept, keeping.age, ages),
+            share: faults.share("--records-share", settings.records_share, keeping.share),
+        };
         let oidc = trust(
             &mut faults,
             settings.oidc_issuer,
@@ -190,6 +199,7 @@ impl Config {
                 .filter(given)
                 .collect(),
             stream_age,
+            keeping,
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
         })
@@ -334,6 +344,16 @@ mod tests {
         ] {
             let fault = of(args).unwrap_err().to_string();
             assert!(fault.contains(part), "{part} is not in {fault}");
+        }
+    }
+
+    #[test]
+    fn which_records_are_kept_may_be_said() {
+        assert_eq!(check(&[]).unwrap().keeping, Keeping::default());
+        let keeping = check(&["--records-kept", "30d", "--records-share", "0.05"]).unwrap().keeping;
+        assert_eq!(keeping, Keeping { age: Duration::from_secs(30 * 24 * 60 * 60), share: 0.05 });
+        for args in [["--records-kept", "1m"], ["--records-share", "1.5"], ["--records-share", "5%"]] {
+            assert!(check(&args).unwrap_err().to_string().contains(args[0]), "{args:?}");
         }
     }
 

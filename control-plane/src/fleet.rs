@@ -1,5 +1,5 @@
 //! What nodes speak to: the stream over which they learn what to serve, and the calls by which their counters and
-//! bindings come home and bindings are found. Each speaks for a node: what it names must be that one.
+//! bindings and records come home and bindings are found. Each speaks for a node: what it names must be that one.
 
 mod admit;
 mod bindings;
@@ -15,6 +15,7 @@ use common::limits::STREAMS_PER_SECOND;
 use common::pb::fleet as pb;
 use common::tasks::Tasks;
 use pb::fleet_bindings_server::FleetBindings;
+use pb::fleet_records_server::FleetRecords;
 use pb::fleet_report_server::FleetReport;
 use pb::fleet_sync_server::FleetSync;
 use tokio::sync::mpsc;
@@ -27,12 +28,13 @@ use crate::grpc::auth::fleet::Speaker;
 use crate::grpc::status;
 use crate::listener::Proof;
 use crate::plane::Plane;
+use crate::records;
 use admit::Admission;
 use session::Greeting;
 pub use session::Origin;
 use stream::{Stream, Subscription};
 
-/// `FleetSync`, `FleetReport` and `FleetBindings`.
+/// `FleetSync`, `FleetReport`, `FleetBindings` and `FleetRecords`.
 #[derive(Clone)]
 pub struct Fleet {
     plane: Arc<Plane>,
@@ -117,5 +119,23 @@ impl FleetBindings for Fleet {
     ) -> Result<Response<pb::FindBindingResponse>, Status> {
         let found = bindings::find(&self.plane, request.into_inner()).await;
         Ok(Response::new(found.map_err(status::of)?))
+    }
+}
+
+#[tonic::async_trait]
+impl FleetRecords for Fleet {
+    async fn upload_records(
+        &self,
+        request: Request<pb::UploadRecordsRequest>,
+    ) -> Result<Response<pb::UploadRecordsResponse>, Status> {
+        let speaker = Speaker::of(&request)?;
+        let request = request.into_inner();
+        speaker.check(&request.node_id, &self.plane)?;
+        let came = request.records.len();
+        let rows = records::rows(request, &self.plane.keeping, self.plane.clock.now_ms());
+        let rows = rows.map_err(status::of)?;
+        self.plane.store.keep_records(&rows).await.map_err(|error| status::of(error.into()))?;
+        self.plane.metrics.records(rows.len(), came - rows.len());
+        Ok(Response::new(pb::UploadRecordsResponse {}))
     }
 }

@@ -51,6 +51,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
         .add_service(admin_pb::authority_service_server::AuthorityServiceServer::new(admin.clone()))
         .add_service(admin_pb::token_service_server::TokenServiceServer::new(admin.clone()))
         .add_service(admin_pb::node_service_server::NodeServiceServer::new(admin.clone()))
+        .add_service(admin_pb::request_service_server::RequestServiceServer::new(admin.clone()))
         .add_service(admin_pb::rollout_service_server::RolloutServiceServer::new(admin.clone()))
         .add_service(secrets)
         .add_service(admin_pb::status_service_server::StatusServiceServer::new(admin))
@@ -67,6 +68,8 @@ pub fn fleet(fleet: Fleet, health: &HealthReporter, gate: Gate) -> Router {
     let report = fleet_pb::fleet_report_server::FleetReportServer::new(fleet.clone())
         .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
     let bindings = fleet_pb::fleet_bindings_server::FleetBindingsServer::new(fleet.clone());
+    let records = fleet_pb::fleet_records_server::FleetRecordsServer::new(fleet.clone())
+        .max_decoding_message_size(FLEET_MESSAGE_BYTES_MAX);
     let enrolment = fleet_pb::fleet_enrolment_server::FleetEnrolmentServer::new(fleet)
         .max_decoding_message_size(ENROLMENT_MESSAGE_BYTES_MAX);
     let mut routes = Routes::builder();
@@ -74,6 +77,7 @@ pub fn fleet(fleet: Fleet, health: &HealthReporter, gate: Gate) -> Router {
         .add_service(sync)
         .add_service(report)
         .add_service(bindings)
+        .add_service(records)
         .add_service(enrolment)
         .add_service(health_service(health));
     routes.routes().into_axum_router().layer(from_fn_with_state(gate, auth::fleet::require))
@@ -100,6 +104,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.admin.v1.DoctorService",
         "sluice.admin.v1.KeyService",
         "sluice.admin.v1.NodeService",
+        "sluice.admin.v1.RequestService",
         "sluice.admin.v1.RolloutService",
         "sluice.admin.v1.SecretService",
         "sluice.admin.v1.StatusService",
@@ -109,6 +114,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
         "sluice.fleet.v1.FleetSync",
         "sluice.fleet.v1.FleetReport",
         "sluice.fleet.v1.FleetBindings",
+        "sluice.fleet.v1.FleetRecords",
     ] {
         health.set_service_status(service, status).await;
     }

@@ -319,6 +319,8 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.forget_node_counts(leader, before(NODE_COUNTS_KEPT)).await?;
     plane.store.forget_boots(leader, before(BOOTS_KEPT)).await?;
     plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;
+    // A batch at a time, so that nobody who writes waits for long.
+    while plane.store.forget_records(leader, before(plane.keeping.age)).await? {}
     plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;
     plane.store.forget_tokens(leader, before(TOKENS_KEPT)).await?;
     prune_revisions(plane, leader).await

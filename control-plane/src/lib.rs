@@ -26,6 +26,7 @@ mod nodes;
 pub mod observed;
 mod page;
 mod plane;
+mod records;
 mod revision;
 mod rollout;
 mod secrets;

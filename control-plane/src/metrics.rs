@@ -37,6 +37,7 @@ pub struct Metrics {
     audit_mismatch: Counter,
     window_gaps: Counter,
     bindings: Counter,
+    records: Family<ResultLabel, Counter>,
     binding_lookups: Family<ResultLabel, Counter>,
     calls_refused: Family<ReasonLabel, Counter>,
     job_success: Family<JobLabel, Gauge>,
@@ -74,6 +75,7 @@ impl Metrics {
             audit_mismatch: Counter::default(),
             window_gaps: Counter::default(),
             bindings: Counter::default(),
+            records: Family::default(),
             binding_lookups: Family::default(),
             calls_refused: Family::default(),
             job_success: Family::default(),
@@ -138,6 +140,11 @@ impl Metrics {
             "sluice_bindings_reported",
             "Bindings that nodes reported, each as often as it came",
             m.bindings.clone(),
+        );
+        registry.register(
+            "sluice_records_uploaded",
+            "Records of requests that nodes brought, each as often as it came, by what became of them",
+            m.records.clone(),
         );
         registry.register(
             "sluice_binding_lookups",
@@ -218,6 +225,13 @@ impl Metrics {
     /// Bindings were kept.
     pub fn bindings_kept(&self, count: usize) {
         self.bindings.inc_by(count as u64);
+    }
+
+    /// Records of requests came: so many were kept, and so many were not of the share that is.
+    pub fn records(&self, kept: usize, left_out: usize) {
+        for (result, count) in [("kept", kept), ("left_out", left_out)] {
+            self.records.get_or_create(&ResultLabel { result }).inc_by(count as u64);
+        }
     }
 
     /// A node asked for a binding.

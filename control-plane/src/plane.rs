@@ -15,6 +15,7 @@ use crate::identity::Identity;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
+use crate::records::Keeping;
 use crate::revision::head::{Head, Wanted};
 use crate::secrets::keyring::Keyring;
 use crate::store::Store;
@@ -41,6 +42,8 @@ pub struct Plane {
     pub metrics: Metrics,
     /// Whether this process does the periodic work of all.
     pub leader: Leader,
+    /// Which records of requests are kept.
+    pub keeping: Keeping,
     /// Where this process listens.
     pub listeners: Vec<Listening>,
     /// Wall time.

@@ -296,6 +296,7 @@ impl Running {
             metrics: Metrics::new(),
             leader: Leader::new(&own.id),
             own,
+            keeping: config.keeping,
             listeners,
             clock,
             streams: Tasks::new(),

@@ -38,6 +38,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_secrets.sql"),
     include_str!("../migrations/0010_replicas.sql"),
     include_str!("../migrations/0011_pins.sql"),
+    include_str!("../migrations/0012_records.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -141,6 +142,7 @@ fn fenced<T>(written: Result<T, StoreError>) -> Result<T, StoreError> {
 mod fleet;
 mod identities;
 mod pinned;
+mod requests;
 mod sealed;
 
 impl Store {

@@ -26,6 +26,8 @@ mod identity;
 mod pins;
 #[path = "store/pooled.rs"]
 mod pooled;
+#[path = "store/records.rs"]
+mod records;
 #[path = "store/replicas.rs"]
 mod replicas;
 #[path = "store/rollouts.rs"]
@@ -176,6 +178,11 @@ suite! {
     bindings::a_report_that_comes_again_or_late_changes_nothing_and_a_newer_making_counts,
     bindings::a_report_of_a_thousand_is_kept_whole_whoever_reports_the_same,
     bindings::old_bindings_are_forgotten_and_younger_ones_stay,
+    records::a_record_is_kept_once_however_often_and_by_whomever_it_is_brought,
+    records::a_request_is_found_by_our_id_or_the_newest_with_the_callers,
+    records::requests_are_listed_newest_first_by_every_filter_and_by_page,
+    records::failed_attempts_are_counted_with_how_many_callers_did_not_notice,
+    records::old_records_are_forgotten_a_batch_at_a_time,
     rollouts::a_revision_comes_with_its_rollout_and_ends_the_one_before,
     rollouts::of_many_who_change_a_rollout_one_does,
     rollouts::a_rollout_that_has_changed_meanwhile_is_not_ended,

@@ -29,9 +29,11 @@ use crate::budget::Budget;
 use crate::dialect::operation::{self, Asked};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
+use crate::records::Records;
 use crate::table::{Table, Tables};
 use crate::upstream::Connections;
 use crate::upstream::sources::Sources;
+use crate::walk::trace::Trace;
 use answer::{AnswerBody, Head, refused};
 use auth::Keys;
 pub use open::Open;
@@ -51,6 +53,8 @@ pub struct Gateway {
     pub keys: ArcSwap<Keys>,
     /// Where endings are counted.
     pub observer: Observer,
+    /// Where the record of each request goes.
+    pub records: Records,
     /// Which channel made what.
     pub bindings: Bindings,
     /// Metric families.
@@ -76,7 +80,7 @@ impl Gateway {
     /// A data plane without a table. `lookup` finds what other nodes have bound.
     pub fn new(
         settings: Settings,
-        observer: Observer,
+        (observer, records): (Observer, Records),
         (bindings, lookup): (Bindings, Lookup),
         metrics: Metrics,
         connections: Connections,
@@ -86,6 +90,7 @@ impl Gateway {
             tables: Tables::new(),
             keys: ArcSwap::from_pointee(Keys::none()),
             observer,
+            records,
             bindings,
             metrics,
             connections,
@@ -133,14 +138,15 @@ impl Gateway {
 
 /// Answers a request. Never fails: what cannot be served is refused in the caller's dialect.
 pub(crate) async fn serve(gateway: Arc<Gateway>, request: Request<Incoming>) -> Response<AnswerBody> {
-    let table = gateway.tables.load();
+    let (table, now_ms) = (gateway.tables.load(), gateway.clock.now_ms());
     let head = Head::of(
         request.headers(),
         operation::shape(request.uri().path(), request.headers()),
         table.as_ref().map(|table| table.revision),
-        gateway.clock.now_ms(),
+        now_ms,
     );
-    let mut open = Open::begin(gateway.clone(), head.request_id.clone());
+    let trace = Trace::begin(&head.request_id, head.client_request_id(), Instant::now(), now_ms);
+    let mut open = Open::begin(gateway.clone(), head.request_id.clone(), trace);
     let Some(table) = table else { return refuse(&head, open, request, Code::NoConfig, None).await };
     let served = match operation::find(request.method(), request.uri().path()) {
         Asked::Operation(operation, named) => {
@@ -179,7 +185,7 @@ async fn refuse(
     code: Code,
     message: Option<&str>,
 ) -> Response<AnswerBody> {
-    open.refuse(RequestOutcome::Refused(code));
+    open.refuse(RequestOutcome::Refused(code), code.status(), code);
     let (parts, body) = request.into_parts();
     ingress::forget(&parts.headers, body).await;
     refused(head, code, message.unwrap_or(code.text()))

@@ -18,6 +18,7 @@ mod metrics;
 mod observe;
 mod ops;
 mod portion;
+mod records;
 mod relay;
 mod serve;
 mod sync;

@@ -67,6 +67,8 @@ struct Inner {
     unreported_bindings: Gauge,
     binding_failures: Counter,
     lookups: Family<ResultLabels, Counter>,
+    records_waiting: Gauge,
+    records_lost: Counter,
     beats: Family<JobLabels, Seconds>,
 }
 
@@ -105,6 +107,8 @@ impl Metrics {
             unreported_bindings: Gauge::default(),
             binding_failures: Counter::default(),
             lookups: Family::default(),
+            records_waiting: Gauge::default(),
+            records_lost: Counter::default(),
             beats: Family::default(),
             registry: Registry::default(),
         };
@@ -162,6 +166,17 @@ impl Metrics {
             inner.binding_failures.clone(),
         );
         r.register("binding_lookups", "Ids that the control plane was asked for", inner.lookups.clone());
+        r.register_with_unit(
+            "records_spooled",
+            "Records of requests that wait for the control plane",
+            Unit::Bytes,
+            inner.records_waiting.clone(),
+        );
+        r.register(
+            "records_lost",
+            "Records of requests for which there was no room, or that nobody would take",
+            inner.records_lost.clone(),
+        );
         r.register_with_unit(
             "job_last_success_timestamp",
             "When a periodic job last succeeded",
@@ -294,6 +309,13 @@ impl Metrics {
         self.0.unreported_bindings.set(shown(waiting));
         let counted = self.0.binding_failures.get();
         self.0.binding_failures.inc_by(failures.saturating_sub(counted));
+    }
+
+    /// Shows how many bytes of records wait, and how many records were lost.
+    pub fn records(&self, waiting_bytes: u64, lost: u64) {
+        self.0.records_waiting.set(i64::try_from(waiting_bytes).unwrap_or(i64::MAX));
+        let counted = self.0.records_lost.get();
+        self.0.records_lost.inc_by(lost.saturating_sub(counted));
     }
 
     /// Counts what the control plane said of an id.

@@ -154,6 +154,11 @@ impl Observer {
         Ok(())
     }
 
+    /// The run of this process.
+    pub fn boot(&self) -> &BootId {
+        &self.0.boot
+    }
+
     /// Boots that have windows in the spool, oldest first.
     pub fn boots(&self) -> Vec<BootId> {
         self.0.lock().spool.boots()

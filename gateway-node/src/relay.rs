@@ -164,6 +164,7 @@ impl Relay {
         if let Flow::Replace { keep } = flow {
             bytes.truncate(keep);
         }
+        self.open.trace().passed(bytes.len());
         self.follow(flow);
         if self.tap.saw_event() {
             self.idle.rearm();

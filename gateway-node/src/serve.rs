@@ -29,7 +29,10 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::ops::Ops;
-use crate::sync::{Applier, Binder, Certificates, Identity, Links, Reporter, Sync, asking, keep_valid};
+use crate::records::Records;
+use crate::sync::{
+    Applier, Binder, Certificates, Identity, Links, Reporter, Sync, Uploader, asking, keep_valid,
+};
 use crate::table::keep::Keep;
 use crate::upstream::Connections;
 use folder::Folder;
@@ -78,6 +81,7 @@ struct Node {
     applier: Arc<Applier>,
     reporter: Reporter,
     binder: Binder,
+    uploader: Uploader,
     tasks: Tasks,
     /// Ends the acceptance of callers.
     close: CancellationToken,
@@ -101,6 +105,8 @@ impl Node {
         let boot = BootId::from(uuid::Uuid::now_v7().to_string());
         let observer = Observer::open(folder.path(), boot.clone(), clock.clone())
             .context("cannot open the journal in the data folder")?;
+        let (records, record_writer) =
+            Records::open(folder.path()).context("cannot open the records in the data folder")?;
         let metrics = Metrics::new();
         let bindings = Bindings::open(folder.path(), clock.clone())
             .context("cannot open the journal of bindings in the data folder")?;
@@ -111,7 +117,7 @@ impl Node {
         let lookup = Lookup::new(asking(config.control_planes.clone(), links.clone(), linked.clone()));
         let settings = api::Settings { allow_anonymous: config.allow_anonymous };
         let (connections, bound) = (Connections::new(), (bindings, lookup));
-        let gateway = Gateway::new(settings, observer, bound, metrics, connections, clock.clone());
+        let gateway = Gateway::new(settings, (observer, records), bound, metrics, connections, clock.clone());
         let keep = Keep::open(&folder.path().join("snapshots"), env!("CARGO_PKG_VERSION"))
             .context("cannot open the last known good config in the data folder")?;
         let applier = Arc::new(Applier::new(gateway.clone(), certificates, keep));
@@ -161,8 +167,12 @@ impl Node {
         let reporter = Reporter::new(node_id.to_string(), gateway.clone(), linked.clone(), clock.clone());
         tasks.spawn("report", |stop| reporter.clone().run(stop));
         let (bindings, metrics) = (gateway.bindings.clone(), gateway.metrics.clone());
+        let uploads = linked.clone();
         let binder = Binder::new(node_id.to_string(), bindings, metrics, linked, clock.clone());
         tasks.spawn("bind", |stop| binder.clone().run(stop));
+        tasks.spawn("records", |stop| record_writer.run(stop));
+        let uploader = Uploader::new(node_id.to_string(), gateway.clone(), uploads, clock.clone());
+        tasks.spawn("upload", |stop| uploader.clone().run(stop));
         let (keeping, planes, time) = (links.clone(), config.control_planes.clone(), clock);
         tasks.spawn("certificate", |stop| keep_valid(keeping, planes, time, stop));
         let identity = Identity {
@@ -191,6 +201,7 @@ impl Node {
             applier,
             reporter,
             binder,
+            uploader,
             tasks,
             close,
             leave,
@@ -218,9 +229,10 @@ impl Node {
             tracing::warn!("connections did not end in time");
         }
         seal(&self.gateway).await;
-        let (counted, bound) = tokio::join!(
+        let (counted, bound, _uploaded) = tokio::join!(
             timeout(LAST_REPORT, self.reporter.report_all()),
             timeout(LAST_REPORT, self.binder.report_all()),
+            timeout(LAST_REPORT, self.uploader.upload_rest()),
         );
         if bound != Ok(true) {
             let waiting = self.gateway.bindings.counts().1;

@@ -8,6 +8,7 @@ mod bind;
 mod certificate;
 mod connect;
 mod enrol;
+mod records;
 mod report;
 mod session;
 
@@ -38,6 +39,7 @@ pub(crate) use bind::{Binder, asking};
 pub(crate) use certificate::Certificates;
 pub(crate) use connect::{Link, Links};
 pub(crate) use enrol::keep_valid;
+pub(crate) use records::Uploader;
 pub(crate) use report::Reporter;
 
 /// Messages that wait to be read by the control plane; there are never more than a few.

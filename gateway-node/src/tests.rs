@@ -27,6 +27,7 @@ mod multipart;
 mod overrides;
 mod pauses;
 mod profiles;
+mod records;
 mod responses;
 mod slowloris;
 mod usage;

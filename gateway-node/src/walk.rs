@@ -1,8 +1,9 @@
 //! What a walk over a chain takes besides its decisions, which are `common::walk`'s: who may be asked at all
-//! (`eligible`), the attempt itself (`attempt`), and the words of the refusal when no route served.
+//! (`eligible`), the attempt itself (`attempt`), what goes into the record (`trace`), and the words of the refusal when no route served.
 
 pub mod attempt;
 pub mod eligible;
+pub mod trace;
 
 use common::code::Code;
 use common::walk::{Ending, Reason, Retry};

@@ -19,6 +19,7 @@ mod memory;
 mod network;
 mod nodes;
 mod psql;
+mod records;
 mod replicas;
 mod requests;
 mod restart;

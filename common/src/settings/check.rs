@@ -67,6 +67,13 @@ impl Faults {
         default
     }
 
+    /// Reads a share of the whole, 0 to 1.
+    pub fn share(&mut self, flag: &str, given: Option<String>, default: f64) -> f64 {
+        let Some(text) = given else { return default };
+        let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        share.or_else(|| self.add(format!("{flag} {text:?} is no number from 0 to 1"))).unwrap_or(default)
+    }
+
     /// A certificate and its key are given together or not at all.
     pub fn tls_files(&mut self, cert: Option<PathBuf>, key: Option<PathBuf>) -> Option<TlsFiles> {
         self.file_pair(("--tls-cert", cert), ("--tls-key", key))

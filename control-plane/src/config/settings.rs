@@ -86,6 +86,13 @@ pub struct Settings {
     /// fifth [default: 30m]
     #[arg(long, env = "SLUICE_STREAM_AGE", value_name = "DURATION")]
     pub stream_age: Option<String>,
+    /// How long records of requests are kept, 1h to 400d [default: 7d]
+    #[arg(long, env = "SLUICE_RECORDS_KEPT", value_name = "DURATION")]
+    pub records_kept: Option<String>,
+    /// Which share is kept, 0 to 1, of the records of requests that their first channel served at once; every other one is
+    /// kept [default: 1]
+    #[arg(long, env = "SLUICE_RECORDS_SHARE", value_name = "SHARE")]
+    pub records_share: Option<String>,
     /// Plaintext off loopback: for a proxy in front that terminates TLS
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]

@@ -14,6 +14,7 @@ use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
 use crate::plane::Plane;
+use crate::records::Keeping;
 use crate::revision::head::Head;
 use crate::revision::{self, Apply};
 use crate::secrets::keyring::Keyring;
@@ -130,6 +131,7 @@ fn bare(store: Store, clock: Clock) -> Plane {
         metrics: Metrics::new(),
         leader: Leader::new(&own.id),
         own,
+        keeping: Keeping::default(),
         listeners: Vec::new(),
         clock,
         streams: Tasks::new(),

@@ -14,6 +14,7 @@ pub mod nodes;
 pub mod pins;
 pub mod plane;
 pub mod pool;
+pub mod records;
 pub mod replicas;
 pub mod revisions;
 pub mod rollouts;
@@ -50,6 +51,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         nodes::ALL,
         pins::ALL,
         plane::ALL,
+        records::ALL,
         replicas::ALL,
         revisions::ALL,
         rollouts::ALL,

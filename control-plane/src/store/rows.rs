@@ -1,10 +1,13 @@
 //! What the store hands out and takes in: plain values, the same for both databases.
 
+mod records;
+
 use bytes::Bytes;
 use common::snapshot::Sha;
 use common::window::Totals;
 
 use super::entry::Entry;
+pub use records::{FailureCount, Filter, KeptRecord, RequestSummary};
 
 /// A catalog revision without its document.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,6 +94,11 @@ impl Head {
         }
     }
 
+    /// The caller's own id of it; empty without one.
+    pub fn client_request_id(&self) -> &str {
+        self.client_request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+
     /// One more route was asked; it is named until the next.
     pub fn tried(&mut self, route: &Route) {
         self.attempts += 1;

@@ -32,6 +32,7 @@ use crate::relay::{Parts, Relay};
 use crate::table::{Route, Table};
 use crate::upstream::classify;
 use crate::walk::attempt::{Answer, Outgoing, attempt};
+use crate::walk::trace::Asks;
 use crate::walk::{Refusal, eligible};
 
 /// Serves a request for an operation.
@@ -45,9 +46,10 @@ pub async fn ask(
     mut open: Open,
 ) -> Response<AnswerBody> {
     let started = Instant::now();
-    let mut refuse = |head: &Head, code: Code, message: &str| {
-        open.refuse(RequestOutcome::Refused(code));
-        refused(head, code, message)
+    open.trace().uses(&table);
+    let refuse = |open: &mut Open, code: Code, message: &str| {
+        open.refuse(RequestOutcome::Refused(code), code.status(), code);
+        refused(&head, code, message)
     };
     let (parts, body) = request.into_parts();
     let query = parts.uri.query();
@@ -57,25 +59,32 @@ pub async fn ask(
         Ok(key) => key,
         Err(code) => {
             ingress::forget(&parts.headers, body).await;
-            return refuse(&head, code, code.text());
+            return refuse(&mut open, code, code.text());
         }
     };
     let body = match ingress::read(&parts.headers, body, &gateway.bodies).await {
         Ok(read) => read,
-        Err(Code::RequestTooLarge) => return refuse(&head, Code::RequestTooLarge, &ingress::too_large()),
-        Err(code) => return refuse(&head, code, code.text()),
+        Err(Code::RequestTooLarge) => return refuse(&mut open, Code::RequestTooLarge, &ingress::too_large()),
+        Err(code) => return refuse(&mut open, code, code.text()),
     };
     let Ask { scanned, previous, is_kept } = match read_ask(operation, named.as_deref(), &parts, &body) {
         Ok(ask) => ask,
-        Err(fault) => return refuse(&head, Code::InvalidRequest, &fault.to_string()),
+        Err(fault) => return refuse(&mut open, Code::InvalidRequest, &fault.to_string()),
     };
+    open.trace().asks(Asks {
+        operation,
+        key: &key,
+        model: &scanned.model,
+        is_stream: scanned.stream,
+        bytes: body.len(),
+    });
     let query = match operation.upward_query(query) {
         Ok(query) => query,
-        Err(message) => return refuse(&head, Code::InvalidRequest, message),
+        Err(message) => return refuse(&mut open, Code::InvalidRequest, message),
     };
     let until = match asked_gate(&parts.headers) {
         Ok(until) => until,
-        Err(message) => return refuse(&head, Code::InvalidRequest, message),
+        Err(message) => return refuse(&mut open, Code::InvalidRequest, message),
     };
     let chosen = match &named {
         Some(id) if operation.is_of_thing() => bound::of_thing(&gateway, &table, operation, id, &key).await,
@@ -87,7 +96,7 @@ pub async fn ask(
     let chosen = match chosen {
         Ok(chosen) => chosen,
         Err(refusal) => {
-            open.refuse(RequestOutcome::Refused(refusal.code));
+            open.refuse(RequestOutcome::Refused(refusal.code), refusal.status, refusal.code);
             return answer::exhausted(&head, &refusal);
         }
     };
@@ -96,10 +105,12 @@ pub async fn ask(
     if chosen.routes.iter().any(|route| is_taken_apart(&route.upstream_model)) {
         let message =
             "the boundary of the form is how an upstream's name of the model begins: choose another one";
-        open.refuse(RequestOutcome::Refused(Code::InvalidRequest));
+        let code = Code::InvalidRequest;
+        open.refuse(RequestOutcome::Refused(code), code.status(), code);
         return refused(&head, Code::InvalidRequest, message);
     }
     open.names(chosen.model.clone());
+    open.trace().chain(chosen.model.as_str(), chosen.routes, chosen.is_alone);
     let outgoing = Outgoing {
         headers: &parts.headers,
         body: &body,
@@ -191,16 +202,17 @@ async fn walk(walking: &Walking<'_>, mut head: Head, mut open: Open) -> Response
     while let Some(index) = walk.next_hop() {
         let route = &routes[index];
         let now = Instant::now();
-        match eligible::admit(route, ability, now) {
-            Ok(pass) => open.begin_attempt(pass),
+        let seen = match eligible::admit(route, ability, now) {
+            Ok(pass) => open.begin_attempt(pass, index, now),
             Err(out) => {
+                open.trace().out(index, out);
                 debug!(request.id = %head.request_id, channel.id = %route.channel.id, ?out, "route is out");
                 outs.push(out);
                 continue;
             }
-        }
+        };
         head.tried(route);
-        match attempt(route, outgoing, &gateway.clock, &gateway.gates, now).await {
+        match attempt(route, outgoing, &gateway.clock, &gateway.gates, now, seen).await {
             Ok(answer) => return commit(walking, route, answer, &head, open),
             Err(fault) => {
                 let now = Instant::now();
@@ -221,14 +233,14 @@ async fn walk(walking: &Walking<'_>, mut head: Head, mut open: Open) -> Response
         Refusal::told(walk.ending(eligible::earliest_return(routes, ability, now)), &faults)
     };
     let is_callers_fault = refusal.code == Code::InvalidRequest;
-    open.refuse(if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted });
-    if operation.is_of_thing() && refusal.status == 404 {
+    let refusal = if operation.is_of_thing() && refusal.status == 404 {
         let unknown = bound::no_such_thing(operation.dialect);
-        return answer::exhausted(
-            &head,
-            &Refusal { detail: refusal.detail.or(unknown.detail.clone()), ..unknown },
-        );
-    }
+        Refusal { detail: refusal.detail.or(unknown.detail.clone()), ..unknown }
+    } else {
+        refusal
+    };
+    let outcome = if is_callers_fault { RequestOutcome::BadRequest } else { RequestOutcome::Exhausted };
+    open.refuse(outcome, refusal.status, refusal.code);
     answer::exhausted(&head, &refusal)
 }
 
@@ -241,7 +253,8 @@ fn commit(
     mut open: Open,
 ) -> Response<AnswerBody> {
     let Answer { status, headers, committed, rest, share } = answer;
-    open.commit();
+    open.commit(status.as_u16(), Instant::now());
+    open.trace().passed(committed.held.iter().map(Bytes::len).sum());
     // Before a byte that shows the id leaves: who has it finds the channel again, also when this process dies now.
     let binder = walking.binder(route).and_then(|binder| binder.begin(&committed));
     if committed.whole {

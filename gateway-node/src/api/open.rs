@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use common::class::FailureClass;
+use common::code::Code;
 use common::id::Model;
 use common::window::{AttemptEnd, RequestOutcome};
 
@@ -15,6 +16,7 @@ use super::Gateway;
 use crate::dialect::usage::Spent;
 use crate::fault::Fault;
 use crate::walk::eligible::Pass;
+use crate::walk::trace::{Seen, Trace};
 
 /// An open request.
 pub struct Open {
@@ -23,6 +25,8 @@ pub struct Open {
     model: Option<Model>,
     pass: Option<Pass>,
     spent: Spent,
+    /// Apart, since a stream that flows needs nothing of it.
+    trace: Box<Trace>,
     is_over: bool,
 }
 
@@ -35,10 +39,18 @@ struct End {
 
 impl Open {
     /// Opens a request.
-    pub fn begin(gateway: Arc<Gateway>, request_id: Arc<str>) -> Self {
+    pub fn begin(gateway: Arc<Gateway>, request_id: Arc<str>, trace: Trace) -> Self {
         gateway.in_flight.fetch_add(1, Ordering::AcqRel);
         gateway.metrics.in_flight_inc();
-        Open { gateway, request_id, model: None, pass: None, spent: Spent::Nothing, is_over: false }
+        Open {
+            gateway,
+            request_id,
+            model: None,
+            pass: None,
+            spent: Spent::Nothing,
+            trace: Box::new(trace),
+            is_over: false,
+        }
     }
 
     /// Says which model it asks for. Only a name that the catalog has becomes a label.
@@ -46,21 +58,30 @@ impl Open {
         self.model = Some(model);
     }
 
-    /// An attempt begins.
-    pub fn begin_attempt(&mut self, pass: Pass) {
+    /// Where what is decided is written down.
+    pub fn trace(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+
+    /// An attempt on a hop of the chain begins. What it sees is written into what this returns.
+    pub fn begin_attempt(&mut self, pass: Pass, hop: usize, now: Instant) -> &mut Seen {
         self.pass = Some(pass);
+        self.trace.attempt(hop, now)
     }
 
     /// The attempt failed before commit; the request goes on.
     pub fn fail_attempt(&mut self, fault: &Fault, now: Instant) {
         if let Some(pass) = self.pass.take() {
-            self.record(Some((&pass, AttemptEnd::Failed(fault.class))), None);
+            self.trace.failed(fault.failure(), now);
+            self.count(Some((&pass, AttemptEnd::Failed(fault.class))), None);
             pass.fail(fault, now);
         }
     }
 
-    /// The answer was committed.
-    pub fn commit(&mut self) {
+    /// The answer was committed, with this status.
+    pub fn commit(&mut self, status: u16, now: Instant) {
+        self.trace.committed(now);
+        self.trace.told(status, "");
         if let Some(pass) = &mut self.pass {
             pass.prove();
         }
@@ -83,8 +104,9 @@ impl Open {
         }
     }
 
-    /// The request ends without an answer of an upstream.
-    pub fn refuse(&mut self, outcome: RequestOutcome) {
+    /// The request ends without an answer of an upstream; the caller is told this.
+    pub fn refuse(&mut self, outcome: RequestOutcome, status: u16, code: Code) {
+        self.trace.told(status, code.as_str());
         self.end(outcome, AttemptEnd::Failed(FailureClass::Canceled));
     }
 
@@ -105,11 +127,13 @@ impl Open {
         }
         let pass = self.pass.take();
         let end = End { outcome, spent: self.spent };
-        self.record(pass.as_ref().map(|pass| (pass, attempt)), Some(end));
+        self.count(pass.as_ref().map(|pass| (pass, attempt)), Some(end));
+        let Gateway { observer, records, .. } = &*self.gateway;
+        records.keep(self.trace.end(observer.boot(), outcome, attempt, &self.spent, Instant::now()));
         pass
     }
 
-    fn record(&self, attempt: Option<(&Pass, AttemptEnd)>, request: Option<End>) {
+    fn count(&self, attempt: Option<(&Pass, AttemptEnd)>, request: Option<End>) {
         let model = self.model.as_ref().map_or("", Model::as_str);
         let Gateway { observer, metrics, .. } = &*self.gateway;
         let channel = attempt.map_or("", |(pass, _)| pass.channel().id.as_str());

@@ -205,6 +205,11 @@ impl Operation {
         matches!(self.dialect, Dialect::OpenaiChat | Dialect::OpenaiCompletions)
     }
 
+    /// Its usual path, with what it names left out.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.prefixes.first().unwrap_or(&""), self.path)
+    }
+
     /// By which method it is asked for, here and upstream.
     pub fn method(&self) -> Method {
         match self.input {

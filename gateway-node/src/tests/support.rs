@@ -25,6 +25,7 @@ use crate::api::{Gateway, Settings, serve};
 use crate::bindings::{Bindings, Lookup};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
+use crate::records::Records;
 use crate::table::build::build;
 use crate::upstream::Connections;
 use crate::upstream::client::{Dial, Io};
@@ -34,9 +35,11 @@ use world::folder;
 
 mod answered;
 mod plane;
+mod recorded;
 
 pub use answered::Answered;
 pub use plane::Plane;
+pub use recorded::Recorded;
 
 pub const KEY: &str = "sk-caller";
 
@@ -246,6 +249,7 @@ pub struct Node {
     pub upstreams: BTreeMap<&'static str, Arc<Upstream>>,
     /// What the control plane says of ids.
     pub plane: Arc<Plane>,
+    pub records: Recorded,
     tasks: TaskTracker,
     pub dir: tempfile::TempDir,
 }
@@ -330,6 +334,7 @@ impl Node {
     pub fn over(dial: Dial) -> Self {
         let dir = folder();
         let observer = Observer::open(dir.path(), "boot".into(), Clock::system()).unwrap();
+        let (records, written) = Records::open(dir.path()).unwrap();
         let bindings = Bindings::open(dir.path(), Clock::system()).unwrap();
         let plane = Arc::<Plane>::default();
         let asked = plane.clone();
@@ -339,13 +344,14 @@ impl Node {
         }));
         let gateway = Gateway::new(
             Settings::default(),
-            observer,
+            (observer, records),
             (bindings, lookup),
             Metrics::new(),
             Connections::over(move |_| Ok(dial.clone())),
             Clock::system(),
         );
-        Node { gateway, upstreams: BTreeMap::new(), plane, tasks: TaskTracker::new(), dir }
+        let records = Recorded::of(written);
+        Node { gateway, upstreams: BTreeMap::new(), plane, records, tasks: TaskTracker::new(), dir }
     }
 
     pub fn install(&self, snapshot: &pb::Snapshot) {

@@ -29,6 +29,7 @@ use crate::fault::{Detail, Fault};
 use crate::gate::{Committed, Decision, Gate, Step, Until};
 use crate::table::Route;
 use crate::upstream::{BodyFault, RequestBody, SendFault, UpstreamBody, classify, encoding, headers};
+use crate::walk::trace::Seen;
 
 /// What every attempt of a request sends, but for what belongs to the route.
 pub struct Outgoing<'a> {
@@ -62,15 +63,17 @@ pub struct Answer {
     pub share: Share,
 }
 
-/// Tries a route. `started` is when the attempt began: layer 4 counts from there.
+/// Tries a route. `started` is when the attempt began: layer 4 counts from there. What was seen on the way stands in
+/// `seen`, also where it ends in a fault or is dropped.
 pub async fn attempt(
     route: &Route,
     outgoing: &Outgoing<'_>,
     clock: &Clock,
     gates: &Budget,
     started: Instant,
+    seen: &mut Seen,
 ) -> Result<Answer, Fault> {
-    let answered = ask(route, outgoing, clock, gates, started).await;
+    let answered = ask(route, outgoing, clock, gates, started, seen).await;
     answered.map_err(|fault| blamed(route, outgoing, route.channel.judge(fault)))
 }
 
@@ -90,6 +93,7 @@ async fn ask(
     clock: &Clock,
     gates: &Budget,
     started: Instant,
+    seen: &mut Seen,
 ) -> Result<Answer, Fault> {
     let rules = outgoing.operation.rules;
     // The table's part of an address is known to be one: only a caller's query can make it too long.
@@ -102,16 +106,18 @@ async fn ask(
     let asking = asking_for_usage(route, outgoing);
     let leaves_out = asking.is_some();
     let deadline = started + route.headers_timeout;
-    let upstream = timeout_at(deadline, send(route, uri, outgoing, asking.unwrap_or_default()))
-        .await
-        .map_err(|_| Fault::of(FailureClass::Timeout))?
-        .map_err(|fault| {
-            debug!(channel.id = %route.channel.id, "no answer: {fault}");
-            Fault::of(FailureClass::Connect).with_untaken(fault.is_untaken)
-        })?;
+    let upstream =
+        timeout_at(deadline, send(route, uri, outgoing, asking.unwrap_or_default(), &mut seen.was_stale))
+            .await
+            .map_err(|_| Fault::of(FailureClass::Timeout))?
+            .map_err(|fault| {
+                debug!(channel.id = %route.channel.id, "no answer: {fault}");
+                Fault::of(FailureClass::Connect).with_untaken(fault.is_untaken)
+            })?;
     let headers_at = Instant::now();
     route.channel.metrics.headers_seconds(headers_at - started);
     let (mut parts, body) = upstream.into_parts();
+    seen.headers(parts.status.as_u16(), &parts.headers, headers_at);
     let body = decoded(body, &mut parts.headers);
     if !parts.status.is_success() {
         let body = error_body(body, gates.share()).await;
@@ -128,8 +134,11 @@ async fn ask(
     let gate = if outgoing.operation.takes_arrays() { gate.taking_arrays() } else { gate };
     let gate = if leaves_out { gate.leaving_out(ask_usage::is_answer) } else { gate };
     let gate = if outgoing.operation.is_of_thing() { gate.taking_nothing() } else { gate };
-    let held = hold(gate, body, gates.share(), headers_at + route.gate_timeout, route.idle_timeout).await;
-    route.channel.metrics.gate_held(headers_at.elapsed());
+    let deadlines = Deadlines { gate: headers_at + route.gate_timeout, idle: route.idle_timeout };
+    let held = hold(gate, body, gates.share(), deadlines, &mut seen.first_byte_at).await;
+    let decided_at = Instant::now();
+    seen.decided = Some((decided_at, held.as_ref().ok().map(|held| held.decision)));
+    route.channel.metrics.gate_held(decided_at - headers_at);
     match held {
         Ok(Held { decision, committed, rest, share }) => {
             route.channel.metrics.gate_decision(decision.as_str());
@@ -160,6 +169,7 @@ async fn send(
     uri: Uri,
     outgoing: &Outgoing<'_>,
     asking: Vec<Edit>,
+    was_stale: &mut bool,
 ) -> Result<Response<Incoming>, SendFault> {
     let body = spliced(route, outgoing, asking);
     let rules = outgoing.operation.rules;
@@ -180,6 +190,7 @@ async fn send(
     match route.client.send(request()).await {
         Err(fault) if fault.was_stale && sent_at.elapsed() <= STALE_CONNECTION_MAX => {
             debug!(channel.id = %route.channel.id, "stale connection; once more over a fresh one");
+            *was_stale = true;
             route.client.send_afresh(request()).await
         }
         sent => sent,
@@ -245,19 +256,28 @@ struct Held {
     share: Share,
 }
 
+/// How long an undecided answer is waited for.
+struct Deadlines {
+    gate: Instant,
+    idle: Duration,
+}
+
 async fn hold(
     mut gate: Gate,
     mut body: UpstreamBody,
     mut share: Share,
-    gate_deadline: Instant,
-    idle: Duration,
+    deadlines: Deadlines,
+    first_byte_at: &mut Option<Instant>,
 ) -> Result<Held, Fault> {
     let mut last_sign = Instant::now();
     loop {
         let has_timer = gate.has_timer();
-        let deadline = if has_timer { gate_deadline } else { last_sign + idle };
+        let deadline = if has_timer { deadlines.gate } else { last_sign + deadlines.idle };
         let step = match next_bytes(&mut body, deadline, has_timer).await {
             Waited::Bytes(bytes) => {
+                if first_byte_at.is_none() {
+                    *first_byte_at = Some(Instant::now());
+                }
                 let before = gate.signs();
                 let has_room = share.grow(bytes.len());
                 let step = match gate.on_bytes(bytes) {

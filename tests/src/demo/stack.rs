@@ -263,6 +263,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         node_certificate_life: common::limits::NODE_CERTIFICATE_LIFE,
         secret_key_files: Vec::new(),
         stream_age: common::limits::STREAM_AGE,
+        keeping: Default::default(),
         new_epoch: false,
         log_format: common::telemetry::LogFormat::Text,
     };

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod identity;
+mod requests;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 pub use catalog::{ApplyArgs, CatalogCommand, RollbackArgs, RolloutCommand, Strategy, WaitArgs};
 use common::dialect::Dialect;
 pub use identity::{AuthorityCommand, TokensCommand};
+pub use requests::{FilterArgs, RequestsCommand};
 pub use secrets::SecretCommand;
 
 /// Speaks to the control plane of a Sluice fleet.
@@ -143,6 +145,12 @@ pub enum Command {
         /// Which of them.
         #[command(subcommand)]
         command: AuditCommand,
+    },
+    /// What was decided of each request, and whether it would be again
+    Requests {
+        /// Which of them.
+        #[command(subcommand)]
+        command: RequestsCommand,
     },
     /// Show the success really observed
     Status(StatusArgs),

@@ -21,6 +21,7 @@ use common::pb::admin::chain_service_client::ChainServiceClient;
 use common::pb::admin::doctor_service_client::DoctorServiceClient;
 use common::pb::admin::key_service_client::KeyServiceClient;
 use common::pb::admin::node_service_client::NodeServiceClient;
+use common::pb::admin::request_service_client::RequestServiceClient;
 use common::pb::admin::rollout_service_client::RolloutServiceClient;
 use common::pb::admin::secret_service_client::SecretServiceClient;
 use common::pb::admin::status_service_client::StatusServiceClient;
@@ -134,6 +135,11 @@ impl Connection {
     /// Certificate authorities.
     pub fn authorities(&self) -> AuthorityServiceClient<Authorized> {
         AuthorityServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Records of requests.
+    pub fn requests(&self) -> RequestServiceClient<Authorized> {
+        RequestServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// What was observed.

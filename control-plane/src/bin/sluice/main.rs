@@ -14,6 +14,7 @@ mod fault;
 mod keys;
 mod nodes;
 mod output;
+mod requests;
 mod rollout;
 mod secrets;
 mod status;
@@ -68,6 +69,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Tokens { command } => tokens::run(command, connect, output).await,
         Command::Ca { command } => authority::run(command, connect, output).await,
+        Command::Requests { command } => requests::run(command, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Backup(args) => backup::backup(args, connect, output).await,
         Command::Restore(args) => backup::restore(args, connect, output).await,

@@ -12,6 +12,7 @@ use crate::api::Settings;
 use crate::bindings::{Bindings, Lookup, Told};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
+use crate::records::Records;
 use crate::upstream::Connections;
 
 mod enums;
@@ -28,10 +29,12 @@ fn gateway(dir: &Path) -> Arc<Gateway> {
     let clock = Clock::manual(1);
     let boot = BootId::from(uuid::Uuid::now_v7().to_string());
     let observer = Observer::open(dir, boot, clock.clone()).unwrap();
+    let (records, _) = Records::open(dir).unwrap();
     let bindings = Bindings::open(dir, clock.clone()).unwrap();
     let lookup = Lookup::new(Arc::new(|_| Box::pin(std::future::ready(Told::Unclear))));
     let connections = Connections::new();
-    Gateway::new(Settings::default(), observer, (bindings, lookup), Metrics::new(), connections, clock)
+    let observed = (observer, records);
+    Gateway::new(Settings::default(), observed, (bindings, lookup), Metrics::new(), connections, clock)
 }
 
 impl Node {
