@@ -74,11 +74,12 @@ pub fn attempt_cell(channel: Option<&ChannelStatus>) -> Cell {
     Cell { rate, shown: percent(ok, failed), counts: format!("{ok} ok, {failed} failed") }
 }
 
-/// Something that may be wider than a phone; the keyboard reaches it too.
+/// Something that may be wider than a phone; the keyboard reaches it too. A group, not a landmark: with a landmark for
+/// each table nobody finds the sections among them.
 pub fn scrolling(html: &mut Html, label: &str, inside: impl FnOnce(&mut Html)) {
     html.node(
         "div",
-        &[("class", "scroll"), ("role", "region"), ("aria-label", label), ("tabindex", "0")],
+        &[("class", "scroll"), ("role", "group"), ("aria-label", label), ("tabindex", "0")],
         inside,
     );
 }

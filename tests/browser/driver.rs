@@ -1,0 +1,133 @@
+//! A real browser: looks at a page in both themes and at two widths, and says what it saw. Screenshots are kept in
+//! `target/test-tools/screenshots`, so that somebody can look at them too.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+use harness::tools::{package_path, tools_dir};
+use serde_json::Value;
+use tokio::process::Command;
+
+/// Wide as a desk's screen, and narrow as a phone's.
+const WIDTHS: [u32; 2] = [1280, 400];
+const THEMES: [&str; 2] = ["light", "dark"];
+/// Where the browser is; `tests/run` says it.
+const BROWSER: &str = "SLUICE_TEST_BROWSER";
+
+/// What one look at a page saw.
+#[derive(Debug)]
+pub struct View {
+    /// In which theme, and how wide.
+    pub name: String,
+    /// What went wrong, in words; empty on a page that is well.
+    pub faults: Vec<String>,
+    /// The colour of its paper.
+    pub paper: String,
+    /// Its tables.
+    pub tables: Vec<Table>,
+    /// Everything that can be read on it.
+    pub text: String,
+}
+
+/// A table as it is read on the screen.
+#[derive(Debug)]
+pub struct Table {
+    /// What stands above it.
+    pub caption: String,
+    /// The names of its columns.
+    pub head: Vec<String>,
+    /// Its rows; a cell's white space is one blank.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl View {
+    /// The table of this caption.
+    pub fn table(&self, caption: &str) -> anyhow::Result<&Table> {
+        let found = self.tables.iter().find(|table| table.caption == caption);
+        found.with_context(|| format!("no table {caption:?} in {}:\n{}", self.name, self.text))
+    }
+}
+
+impl Table {
+    /// The row that begins so, without its beginning.
+    pub fn row(&self, name: &str) -> anyhow::Result<Vec<&str>> {
+        let found = self.rows.iter().find(|row| row.first().is_some_and(|first| first == name));
+        let row = found.with_context(|| format!("no row {name:?} in {self:?}"))?;
+        Ok(row.iter().skip(1).map(String::as_str).collect())
+    }
+}
+
+/// Looks at a page of this listener, in every theme at every width; the screenshots are named after `name`.
+pub async fn look(address: SocketAddr, path: &str, name: &str) -> anyhow::Result<Vec<View>> {
+    let tools = tools_dir()?;
+    let shots = tools.join("screenshots");
+    std::fs::create_dir_all(&shots)?;
+    let views = THEMES
+        .iter()
+        .flat_map(|theme| WIDTHS.map(|width| serde_json::json!({"theme": theme, "width": width})))
+        .collect::<Vec<_>>();
+    let plan = serde_json::json!({
+        "url": format!("http://{address}{path}"),
+        "chromium": browser()?,
+        "shots": shots.join(name),
+        "views": views,
+    });
+    let output = Command::new("node")
+        .arg(package_path("browser/look.mjs"))
+        .arg(plan.to_string())
+        .env("SLUICE_TEST_TOOLS", &tools)
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("no node; tests/run installs it")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout)?;
+    let views = seen["views"].as_array().context("no views")?;
+    Ok(views.iter().map(|seen| view(seen, address)).collect())
+}
+
+fn view(seen: &Value, address: SocketAddr) -> View {
+    let own = format!("http://{address}/");
+    let elsewhere = texts(&seen["requests"]).into_iter().filter(|url| !url.starts_with(&own));
+    let mut faults: Vec<String> = elsewhere.map(|url| format!("asked {url}")).collect();
+    for (kind, what) in [("said", "console"), ("faults", "axe"), ("overflow", "overflow")] {
+        faults.extend(texts(&seen[kind]).into_iter().map(|text| format!("{what}: {text}")));
+    }
+    let tables = seen["tables"].as_array().into_iter().flatten();
+    View {
+        name: format!("{} at {} px", text(&seen["theme"]), seen["width"]),
+        faults,
+        paper: text(&seen["paper"]),
+        tables: tables.map(table).collect(),
+        text: text(&seen["text"]),
+    }
+}
+
+fn table(seen: &Value) -> Table {
+    let rows = seen["rows"].as_array().into_iter().flatten();
+    Table { caption: text(&seen["caption"]), head: texts(&seen["head"]), rows: rows.map(texts).collect() }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(text).collect()
+}
+
+/// What `tests/run` found, or what stands where such programs stand.
+fn browser() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os(BROWSER) {
+        return Ok(path.into());
+    }
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&path) {
+        if let Some(found) = names.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
+            return Ok(found);
+        }
+    }
+    bail!("no Chromium; tests/run installs it")
+}

@@ -1,0 +1,4 @@
+//! What people see: the pages of a real control plane and its node, in a real browser.
+
+mod driver;
+mod status;

@@ -1,0 +1,83 @@
+//! The status page shows what callers and channels really lived through, to everybody who can look at it.
+
+use anyhow::ensure;
+use harness::catalog::chain_of;
+use harness::eventually::eventually;
+use harness::fleet::{Fleet, Plan, REPORTED};
+use harness::provider::{Provider, Script};
+
+use crate::driver::look;
+
+/// Asks so often and gives how many answers were good.
+async fn ask(fleet: &Fleet, times: usize) -> anyhow::Result<usize> {
+    let mut good = 0;
+    for number in 0..times {
+        let answer = fleet.caller(0)?.chat("m", number % 2 == 0).await?;
+        good += usize::from(answer.status == 200);
+    }
+    Ok(good)
+}
+
+#[tokio::test]
+async fn the_page_shows_exactly_what_was_counted_in_both_themes_and_on_a_phone() -> anyhow::Result<()> {
+    let (p1, p2) = (Provider::start("p1").await?, Provider::start("p2").await?);
+    let plan = Plan { nodes: 1, node_args: vec!["--window".to_owned(), "1s".to_owned()], ..Plan::default() };
+    let fleet = Fleet::start_as(plan).await?;
+    // The breaker of the second channel opens at its third failure.
+    let catalog = chain_of("m", &[&p1, &p2])
+        .model("unused", &["p2"])
+        .policy("breaker = { failures = 3, window = \"5m\", cooldown = \"10m\" }")
+        .map_text(|text| text.replace("[channels.p1]", "[channels.p1]\nbreaker = { failures = 1000 }"));
+    let revision = fleet.apply(&catalog).await?;
+    fleet.in_sync(revision).await?;
+
+    assert_eq!(ask(&fleet, 6).await?, 6);
+    p1.set(Script::Status(503)).await;
+    assert_eq!(ask(&fleet, 4).await?, 4);
+    p2.set(Script::Status(500)).await;
+    assert_eq!(ask(&fleet, 3).await?, 0);
+    assert_eq!((p1.call_count(), p2.call_count()), (13, 7));
+
+    let address = fleet.control_plane.address("http")?;
+    eventually("the counts and the open breaker have arrived", REPORTED, || async {
+        let status = fleet.status().await?;
+        let model = status.models.iter().find(|model| model.model == "m");
+        ensure!(model.is_some_and(|model| (model.served, model.exhausted) == (10, 3)), "{status:?}");
+        ensure!(status.channels.iter().any(|channel| channel.open_on == ["node-1"]), "{status:?}");
+        Ok(())
+    })
+    .await?;
+
+    let views = look(address, "/", "status").await?;
+    assert_eq!(views.len(), 4);
+    for view in &views {
+        let table = view.table("m")?;
+        assert_eq!(table.head, ["Success in the last", "5 min", "1 h", "24 h"]);
+        assert_eq!(table.row("requests callers saw")?, ["76.92 % 10 served, 3 failed"; 3], "{}", view.name);
+        assert_eq!(table.row("p1 attempts")?, ["46.15 % 6 ok, 7 failed"; 3], "{}", view.name);
+        assert_eq!(table.row("p2 attempts")?, ["57.14 % 4 ok, 3 failed"; 3], "{}", view.name);
+        let unused = view.table("unused")?;
+        assert_eq!(unused.row("requests callers saw")?, ["no data"; 3], "{}", view.name);
+        let all = view.table("Attempts on each channel, of all models")?;
+        assert_eq!(all.row("p1 breaker closed")?, ["46.15 % 6 ok, 7 failed"; 3], "{}", view.name);
+        assert_eq!(all.row("p2 breaker open")?, ["57.14 % 4 ok, 3 failed"; 3], "{}", view.name);
+        assert!(view.text.contains("p2 is open on node-1"), "{}", view.text);
+        let node = view.table("What each node runs")?.row("node-1")?;
+        assert_eq!(node[..4], ["in sync", "1", "p2", "0"], "{}", view.name);
+        assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));
+    }
+    assert_ne!(views[0].paper, views[2].paper, "the dark theme is the light one");
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn a_page_without_data_says_so_and_shows_no_percentage() -> anyhow::Result<()> {
+    let p1 = Provider::start("p1").await?;
+    let fleet = Fleet::with_catalog(1, &chain_of("m", &[&p1])).await?;
+    for view in look(fleet.control_plane.address("http")?, "/", "status-empty").await? {
+        assert_eq!(view.table("m")?.row("requests callers saw")?, ["no data"; 3], "{}", view.name);
+        assert!(!view.text.contains('%'), "{}", view.text);
+        assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));
+    }
+    fleet.finish()
+}
