@@ -19,6 +19,7 @@ pub mod policy;
 pub mod profile;
 pub mod snapshot;
 
+pub mod first_byte;
 pub mod record;
 pub mod walk;
 pub mod window;

@@ -3,9 +3,11 @@
 //! When to seal and what was already sent is the node's matter; that each counts once, the control plane's.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::class::FailureClass;
 use crate::code::Code;
+use crate::first_byte::bucket_ms;
 use crate::pb::fleet as pb;
 
 /// How an attempt ended, for the counters.
@@ -131,6 +133,8 @@ pub struct Counts {
     pub attempts: BTreeMap<(String, String, String), u64>,
     /// (model, outcome) → requests.
     pub requests: BTreeMap<(String, String), u64>,
+    /// (model, channel, or nothing for what callers saw, bound in milliseconds) → times to the first byte.
+    pub first_bytes: BTreeMap<(String, String, u32), u64>,
 }
 
 impl Counts {
@@ -145,6 +149,11 @@ impl Counts {
         *self.requests.entry((model.to_owned(), outcome.as_str().to_owned())).or_default() += 1;
     }
 
+    /// Adds one time to the first byte on a channel, or without one what a caller saw.
+    pub fn add_first_byte(&mut self, model: &str, channel: &str, time: Duration) {
+        *self.first_bytes.entry((model.to_owned(), channel.to_owned(), bucket_ms(time))).or_default() += 1;
+    }
+
     /// Adds the counters of another.
     pub fn merge(&mut self, other: Counts) {
         for (key, count) in other.attempts {
@@ -153,11 +162,14 @@ impl Counts {
         for (key, count) in other.requests {
             *self.requests.entry(key).or_default() += count;
         }
+        for (key, count) in other.first_bytes {
+            *self.first_bytes.entry(key).or_default() += count;
+        }
     }
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.attempts.is_empty() && self.requests.is_empty()
+        self.attempts.is_empty() && self.requests.is_empty() && self.first_bytes.is_empty()
     }
 
     /// The sums that running totals are checked against.
@@ -205,6 +217,7 @@ impl From<Window> for pb::Window {
     fn from(window: Window) -> Self {
         let attempts = window.counts.attempts.into_iter();
         let requests = window.counts.requests.into_iter();
+        let first_bytes = window.counts.first_bytes.into_iter();
         pb::Window {
             first_seq: window.first_seq,
             last_seq: window.last_seq,
@@ -215,6 +228,14 @@ impl From<Window> for pb::Window {
                 .collect(),
             requests: requests
                 .map(|((model, outcome), count)| pb::RequestCount { model, outcome, count })
+                .collect(),
+            first_bytes: first_bytes
+                .map(|((model, channel, bound_ms), count)| pb::FirstByteCount {
+                    model,
+                    channel,
+                    bound_ms,
+                    count,
+                })
                 .collect(),
         }
     }
@@ -228,6 +249,9 @@ impl From<pb::Window> for Window {
         }
         for r in window.requests {
             *counts.requests.entry((r.model, r.outcome)).or_default() += r.count;
+        }
+        for f in window.first_bytes {
+            *counts.first_bytes.entry((f.model, f.channel, f.bound_ms)).or_default() += f.count;
         }
         Window {
             first_seq: window.first_seq,
@@ -248,6 +272,8 @@ mod tests {
         counts.add_attempt("m", "a", AttemptEnd::Failed(FailureClass::Overloaded));
         counts.add_attempt("m", "b", AttemptEnd::Ok);
         counts.add_request("m", RequestOutcome::Served);
+        counts.add_first_byte("m", "", Duration::from_millis(320));
+        counts.add_first_byte("m", "b", Duration::from_millis(55));
         Window { first_seq: seq, last_seq: seq, start_ms, end_ms: start_ms + 10_000, counts }
     }
 
@@ -258,6 +284,8 @@ mod tests {
         assert_eq!((merged.first_seq, merged.last_seq, merged.end_ms), (1, 2, 20_000));
         let totals = Totals { attempts: 4, attempts_ok: 2, requests: 2, requests_served: 2 };
         assert_eq!(merged.counts.totals(), totals);
+        let times: Vec<_> = merged.counts.first_bytes.iter().map(|((_, c, ms), n)| (&**c, *ms, *n)).collect();
+        assert_eq!(times, [("", 330, 2), ("b", 56, 2)]);
     }
 
     #[test]

@@ -235,6 +235,7 @@ fn messages_of_version_0_1_are_read_as_they_were_meant_and_written_as_they_were(
             count: 2,
         }],
         requests: vec![pb::RequestCount { model: text("gpt-4o"), outcome: text("served"), count: 5 }],
+        first_bytes: vec![],
         ..Default::default()
     };
     golden.check(

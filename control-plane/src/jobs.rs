@@ -16,8 +16,8 @@ use crate::plane::Plane;
 use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
-    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, NODE_COUNTS_KEPT, NODES_KEPT, News,
-    REVISIONS_KEPT, StoreError, TOKENS_KEPT,
+    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, FIRST_BYTES_KEPT, NODE_COUNTS_KEPT,
+    NODES_KEPT, News, REVISIONS_KEPT, StoreError, TOKENS_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
@@ -316,6 +316,7 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.roll_up(leader, before(BY_MINUTE_AFTER), MINUTE_MS).await?;
     plane.store.roll_up(leader, before(BY_HOUR_AFTER), HOUR_MS).await?;
     plane.store.forget(leader, before(COUNTERS_KEPT)).await?;
+    plane.store.forget_first_bytes(leader, before(FIRST_BYTES_KEPT)).await?;
     plane.store.forget_node_counts(leader, before(NODE_COUNTS_KEPT)).await?;
     plane.store.forget_boots(leader, before(BOOTS_KEPT)).await?;
     plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use common::first_byte::{Histogram, Percentiles};
 use common::window::{AttemptEnd, RequestOutcome};
 
 use crate::store::rows::Counted;
@@ -80,6 +81,8 @@ pub struct ModelStatus {
     /// The counts behind it.
     #[serde(flatten)]
     pub requests: Requests,
+    /// How long callers waited for the first byte; absent when none is known, or the span is longer than these are kept.
+    pub first_byte: Option<Percentiles>,
     /// In the order of the chain; then channels that are not in it any more.
     pub channels: Vec<ChannelStatus>,
 }
@@ -94,6 +97,8 @@ pub struct ChannelStatus {
     /// The counts behind it.
     #[serde(flatten)]
     pub attempts: Attempts,
+    /// How long the first byte of its answers took, likewise.
+    pub first_byte: Option<Percentiles>,
     /// Nodes on which its breaker is open now.
     pub open_on: Vec<String>,
 }
@@ -193,6 +198,7 @@ impl Status {
                 .add(&row.class, row.count);
         }
 
+        let times = Times::of(counted, is_shown);
         let mut channels: BTreeMap<String, Attempts> = BTreeMap::new();
         let mut models = Vec::new();
         for (model, requests) in requests {
@@ -201,10 +207,13 @@ impl Status {
             for channel in in_order(fleet.models.get(model), &seen) {
                 let counts = seen.get(channel).cloned().unwrap_or_default();
                 channels.entry(channel.to_owned()).or_default().merge(&counts);
-                of_model.push(fleet.channel(channel, counts));
+                let first_byte = times.of_model.get(&(model, channel)).and_then(Percentiles::of);
+                of_model.push(fleet.channel(channel, counts, first_byte));
             }
             let success_rate = requests.success_rate();
-            models.push(ModelStatus { model: model.to_owned(), success_rate, requests, channels: of_model });
+            let first_byte = times.of_model.get(&(model, "")).and_then(Percentiles::of);
+            let model = model.to_owned();
+            models.push(ModelStatus { model, success_rate, requests, first_byte, channels: of_model });
         }
         Status {
             at_ms,
@@ -215,7 +224,13 @@ impl Status {
             nodes_known: fleet.nodes_known,
             rollout: fleet.rollout.clone(),
             models,
-            channels: channels.into_iter().map(|(channel, counts)| fleet.channel(&channel, counts)).collect(),
+            channels: channels
+                .into_iter()
+                .map(|(channel, counts)| {
+                    let first_byte = times.of_channel.get(channel.as_str()).and_then(Percentiles::of);
+                    fleet.channel(&channel, counts, first_byte)
+                })
+                .collect(),
         }
     }
 
@@ -232,13 +247,36 @@ impl Status {
 }
 
 impl Fleet {
-    fn channel(&self, channel: &str, attempts: Attempts) -> ChannelStatus {
+    fn channel(&self, channel: &str, attempts: Attempts, first_byte: Option<Percentiles>) -> ChannelStatus {
         ChannelStatus {
             channel: channel.to_owned(),
             success_rate: attempts.success_rate(),
             attempts,
+            first_byte,
             open_on: self.open_on.get(channel).cloned().unwrap_or_default(),
         }
+    }
+}
+
+/// Times to the first byte, put together.
+struct Times<'a> {
+    /// By model and channel; what callers saw is under the empty one.
+    of_model: BTreeMap<(&'a str, &'a str), Histogram>,
+    /// By channel.
+    of_channel: BTreeMap<&'a str, Histogram>,
+}
+
+impl<'a> Times<'a> {
+    fn of(counted: &'a Counted, is_shown: impl Fn(&str) -> bool) -> Self {
+        let (mut of_model, mut of_channel) = (BTreeMap::new(), BTreeMap::new());
+        for row in counted.first_bytes.iter().filter(|row| is_shown(&row.model)) {
+            let of_model: &mut Histogram = of_model.entry((&*row.model, &*row.channel)).or_default();
+            let of_channel: &mut Histogram = of_channel.entry(&*row.channel).or_default();
+            for histogram in [of_model, of_channel] {
+                *histogram.entry(row.bound_ms).or_default() += row.count;
+            }
+        }
+        Times { of_model, of_channel }
     }
 }
 

@@ -39,6 +39,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010_replicas.sql"),
     include_str!("../migrations/0011_pins.sql"),
     include_str!("../migrations/0012_records.sql"),
+    include_str!("../migrations/0013_first_bytes.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -52,6 +53,8 @@ pub const BY_MINUTE_AFTER: Duration = Duration::from_secs(2 * 60 * 60);
 pub const BY_HOUR_AFTER: Duration = Duration::from_secs(2 * DAY_SECONDS);
 /// … and then no more: a status page shows 90 days.
 pub const COUNTERS_KEPT: Duration = Duration::from_secs(100 * DAY_SECONDS);
+/// Times to the first byte are many numbers, and of use while they are fresh.
+pub const FIRST_BYTES_KEPT: Duration = Duration::from_secs(8 * DAY_SECONDS);
 /// What is known of a boot outlives its counters, so that the last of its windows, sent again, is known
 /// to be counted.
 pub const BOOTS_KEPT: Duration = Duration::from_secs(110 * DAY_SECONDS);
@@ -144,6 +147,7 @@ mod identities;
 mod pinned;
 mod requests;
 mod sealed;
+mod times;
 
 impl Store {
     /// Opens the file `sluice.db` of a data folder, and brings it up to date.

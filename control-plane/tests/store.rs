@@ -208,6 +208,7 @@ suite! {
     windows::counters_are_read_by_time_model_and_step,
     windows::a_window_of_another_class_or_a_very_large_count_is_kept_as_it_is,
     windows::a_window_of_thousands_of_rows_is_kept_whole,
+    windows::times_to_the_first_byte_come_with_their_window_and_are_put_together_and_forgotten,
     windows::older_counters_are_rolled_up_without_losing_any_and_twice_changes_nothing,
     windows::nothing_is_lost_when_windows_come_during_a_rollup,
     windows::forgotten_counters_are_gone_and_others_stay,

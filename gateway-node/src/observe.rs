@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use common::clock::Clock;
+use common::first_byte::FirstByte;
 use common::id::BootId;
 use common::pb::fleet as pb;
 use common::window::{AttemptEnd, RequestOutcome, Totals, Window};
@@ -97,12 +98,18 @@ impl Observer {
         Ok(Observer(Arc::new(inner)))
     }
 
-    /// Counts the end of an attempt (with its channel), of a request, or of both at once, by one
-    /// append to the journal. Takes no lock that waits. When the journal cannot be written the count
+    /// Counts the end of an attempt (with its channel), of a request, or of both at once, and how long the first byte
+    /// took, by one append to the journal. Takes no lock that waits. When the journal cannot be written the count
     /// is kept in memory until the segment is sealed.
-    pub fn record(&self, model: &str, attempt: Option<(&str, AttemptEnd)>, request: Option<RequestOutcome>) {
+    pub fn record(
+        &self,
+        model: &str,
+        attempt: Option<(&str, AttemptEnd)>,
+        request: Option<RequestOutcome>,
+        first_byte: FirstByte,
+    ) {
         let segment = self.0.open.load_full();
-        if let Err(error) = segment.record(self.0.clock.now_ms(), model, attempt, request)
+        if let Err(error) = segment.record(self.0.clock.now_ms(), model, attempt, request, first_byte)
             && self.0.write_failures.fetch_add(1, Ordering::Relaxed) == 0
         {
             tracing::error!(

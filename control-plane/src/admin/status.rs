@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use common::first_byte::Percentiles;
 use common::pb::admin as pb;
 use pb::status_service_server::StatusService;
 use tokio::sync::mpsc;
@@ -131,6 +132,7 @@ fn model(status: ModelStatus) -> pb::ModelStatus {
         refused,
         success_rate: status.success_rate,
         channels: status.channels.into_iter().map(channel).collect(),
+        first_byte: status.first_byte.map(first_byte),
     }
 }
 
@@ -144,7 +146,13 @@ fn channel(status: ChannelStatus) -> pb::ChannelStatus {
         success_rate: status.success_rate,
         classes: classes.map(|(class, count)| pb::ClassCount { class, count }).collect(),
         open_on: status.open_on,
+        first_byte: status.first_byte.map(first_byte),
     }
+}
+
+fn first_byte(seen: Percentiles) -> pb::FirstByte {
+    let Percentiles { count, p50_ms, p95_ms, p99_ms } = seen;
+    pb::FirstByte { count, p50_ms, p95_ms, p99_ms }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
     if window.end_ms < window.start_ms {
         return fault("window.end_ms", "a window does not end before it begins");
     }
-    if window.attempts.len() + window.requests.len() > ROWS_MAX {
+    if window.attempts.len() + window.requests.len() + window.first_bytes.len() > ROWS_MAX {
         return fault("window", "has more than 100000 rows");
     }
     let attempts = window.attempts.iter();
@@ -100,7 +100,11 @@ fn check(request: pb::ReportRequest, now_ms: u64) -> Result<Claim, Error> {
     if !window.requests.iter().all(|r| is_name(&r.model) && is_name(&r.outcome)) {
         return fault("window.requests", "a name has more than 512 bytes or a zero in it");
     }
+    if !window.first_bytes.iter().all(|f| is_name(&f.model) && is_name(&f.channel)) {
+        return fault("window.first_bytes", "a name has more than 512 bytes or a zero in it");
+    }
     let counts = attempts.map(|a| a.count).chain(window.requests.iter().map(|r| r.count));
+    let counts = counts.chain(window.first_bytes.iter().map(|f| f.count));
     if counts.fold(0u64, u64::saturating_add) >= COUNT_MAX {
         return fault("window", "counts more than is possible");
     }

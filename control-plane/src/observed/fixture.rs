@@ -1,5 +1,6 @@
 //! A control plane over a store of its own, with a catalog and counts in it, for tests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::clock::Clock;
@@ -85,7 +86,7 @@ impl Fixture {
         sqlx::raw_sql(sql).execute(&mut conn).await.unwrap();
     }
 
-    /// Counts a window that ended so long ago.
+    /// Counts a window that ended so long ago. First bytes came after 220 ms, and to callers after 330 ms.
     pub async fn count(
         &self,
         seq: u64,
@@ -97,7 +98,13 @@ impl Fixture {
         let attempts =
             attempts.iter().map(|(c, end, n)| ((model.clone(), (*c).to_owned(), (*end).to_owned()), *n));
         let requests = requests.iter().map(|(outcome, n)| ((model.clone(), (*outcome).to_owned()), *n));
-        let counts = Counts { attempts: attempts.collect(), requests: requests.collect() };
+        let (attempts, requests): (BTreeMap<_, _>, BTreeMap<_, _>) = (attempts.collect(), requests.collect());
+        let good = attempts.iter().filter(|((_, _, end), _)| end == "ok");
+        let of_channels = good.map(|((model, channel, _), n)| ((model.clone(), channel.clone(), 220), *n));
+        let served = requests.iter().filter(|((_, outcome), _)| outcome == "served");
+        let of_callers = served.map(|((model, _), n)| ((model.clone(), String::new(), 330), *n));
+        let first_bytes = of_channels.chain(of_callers).collect();
+        let counts = Counts { attempts, requests, first_bytes };
         let claim = Claim {
             node_id: "node-a".to_owned(),
             boot_id: "boot".to_owned(),

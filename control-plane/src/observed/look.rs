@@ -12,7 +12,7 @@ use super::{Fleet, Status, since_ms};
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::Counted;
-use crate::store::{BY_HOUR_AFTER, BY_MINUTE_AFTER};
+use crate::store::{BY_HOUR_AFTER, BY_MINUTE_AFTER, FIRST_BYTES_KEPT};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -60,7 +60,12 @@ pub fn no_model<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Err
 
 async fn counted(plane: &Plane, at_ms: u64, window: Duration, only: Option<&str>) -> Result<Counted, Error> {
     let since_ms = since_ms(at_ms, window, bucket(window));
-    Ok(plane.store.windows(since_ms, u64::MAX, only).await?)
+    let counted = plane.store.windows(since_ms, u64::MAX, only).await?;
+    // Of a longer span a part would stand for the whole.
+    if window > FIRST_BYTES_KEPT {
+        return Ok(counted);
+    }
+    Ok(Counted { first_bytes: plane.store.first_bytes(since_ms, only).await?, ..counted })
 }
 
 /// The length that the buckets at the far end of a span have, as the store keeps them.

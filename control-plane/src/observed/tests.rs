@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::store::rows::{AttemptRow, RequestRow};
+use crate::store::rows::{AttemptRow, FirstByteRow, RequestRow};
 use common::class::FailureClass;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -14,6 +14,10 @@ fn attempt(model: &str, channel: &str, class: &str, count: u64) -> AttemptRow {
 
 fn request(model: &str, outcome: &str, count: u64) -> RequestRow {
     RequestRow { at_ms: 0, model: model.into(), outcome: outcome.into(), count }
+}
+
+fn first_byte(model: &str, channel: &str, bound_ms: u32, count: u64) -> FirstByteRow {
+    FirstByteRow { model: model.into(), channel: channel.into(), bound_ms, count }
 }
 
 fn fleet() -> Fleet {
@@ -42,6 +46,12 @@ fn a_channel_fails_and_callers_hardly_see_it() {
             attempt("gpt-4o", "direct", "ok", 4),
         ],
         requests: vec![request("gpt-4o", "served", 100), request("gpt-4o", "canceled", 5)],
+        first_bytes: vec![
+            first_byte("gpt-4o", "", 470, 98),
+            first_byte("gpt-4o", "", 820, 2),
+            first_byte("gpt-4o", "reseller", 330, 96),
+            first_byte("gpt-4o", "direct", 470, 4),
+        ],
         until_ms: 92_000,
     };
     let status = status(&counted);
@@ -53,6 +63,11 @@ fn a_channel_fails_and_callers_hardly_see_it() {
     assert_eq!((reseller.attempts.ok, reseller.attempts.failed, reseller.attempts.neutral), (96, 4, 5));
     assert_eq!(reseller.attempts.classes["overloaded"], 3);
     assert_eq!(reseller.open_on, ["node-a"]);
+    let shown =
+        |seen: Option<Percentiles>| seen.map(|seen| (seen.count, seen.p50_ms, seen.p95_ms, seen.p99_ms));
+    assert_eq!(shown(model.first_byte), Some((100, 470, 470, 820)));
+    assert_eq!(shown(reseller.first_byte), Some((96, 330, 330, 330)));
+    assert_eq!(shown(status.channels[0].first_byte), Some((4, 470, 470, 470)));
     assert_eq!(status.data_age(), Some(Duration::from_secs(8)));
 }
 
@@ -104,6 +119,7 @@ fn one_model_is_shown_alone_with_the_attempts_made_for_it() {
     let counted = Counted {
         attempts: vec![attempt("gpt-4o", "direct", "ok", 1), attempt("old", "direct", "ok", 7)],
         requests: vec![request("gpt-4o", "served", 1), request("old", "served", 7)],
+        first_bytes: vec![],
         until_ms: 1,
     };
     let all = status(&counted);
@@ -137,19 +153,19 @@ fn the_json_has_the_counts_beside_the_rate_and_null_for_no_data() {
         "nodes_connected": 1, "nodes_known": 2, "rollout": null,
         "models": [{
             "model": "gpt-4o", "success_rate": null, "served": 0, "exhausted": 0, "cut": 0, "bad_request": 0,
-            "canceled": 0, "refused": 0,
+            "canceled": 0, "refused": 0, "first_byte": null,
             "channels": [
                 {"channel": "reseller", "success_rate": null, "ok": 0, "failed": 0, "neutral": 0, "classes": {},
-                 "open_on": ["node-a"]},
+                 "first_byte": null,                  "open_on": ["node-a"]},
                 {"channel": "direct", "success_rate": null, "ok": 0, "failed": 0, "neutral": 0, "classes": {},
-                 "open_on": []},
+                 "first_byte": null,                  "open_on": []},
             ],
         }],
         "channels": [
             {"channel": "direct", "success_rate": null, "ok": 0, "failed": 0, "neutral": 0, "classes": {},
-             "open_on": []},
+                 "first_byte": null,              "open_on": []},
             {"channel": "reseller", "success_rate": null, "ok": 0, "failed": 0, "neutral": 0, "classes": {},
-             "open_on": ["node-a"]},
+                 "first_byte": null,              "open_on": ["node-a"]},
         ],
     });
     assert_eq!(json, want);
@@ -189,8 +205,9 @@ fn counts() -> impl Strategy<Value = Counted> {
         .prop_map(|(model, channel, end, count)| attempt(model, channel, end, count));
     let requests = (models, prop::sample::select(outcomes), 0..1_000_000_u64)
         .prop_map(|(model, outcome, count)| request(model, outcome, count));
-    (prop::collection::vec(attempts, 0..40), prop::collection::vec(requests, 0..40), 0..200_000_u64)
-        .prop_map(|(attempts, requests, until_ms)| Counted { attempts, requests, until_ms })
+    (prop::collection::vec(attempts, 0..40), prop::collection::vec(requests, 0..40), 0..200_000_u64).prop_map(
+        |(attempts, requests, until_ms)| Counted { attempts, requests, first_bytes: vec![], until_ms },
+    )
 }
 
 fn sum(attempts: &Attempts) -> u64 {

@@ -39,7 +39,7 @@ pub const LOCK_MIGRATIONS: Statement = Statement::new("select 1 from pg_advisory
 
 /// Nothing is counted between the reading and the removing of a rollup.
 pub const LOCK_COUNTS: Statement =
-    Statement::new("lock table attempt_count, request_count in share row exclusive mode");
+    Statement::new("lock table attempt_count, request_count, first_byte_count in share row exclusive mode");
 
 /// Which database this is.
 pub const KIND: &str = "PostgreSQL";

@@ -6,6 +6,7 @@ pub mod access;
 pub mod audit;
 pub mod bindings;
 pub mod examine;
+pub mod first_bytes;
 pub mod identity;
 pub mod keys;
 pub mod leader;
@@ -44,6 +45,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         audit::ALL,
         bindings::ALL,
         examine::ALL,
+        first_bytes::ALL,
         identity::ALL,
         keys::ALL,
         leader::ALL,

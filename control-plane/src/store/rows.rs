@@ -300,8 +300,23 @@ pub struct Counted {
     pub attempts: Vec<AttemptRow>,
     /// Requests, ordered by time, model, outcome.
     pub requests: Vec<RequestRow>,
+    /// Times to the first byte, where they are asked for as well.
+    pub first_bytes: Vec<FirstByteRow>,
     /// End of the newest window ever counted, of any node; 0 when there is none. It tells the age of the data.
     pub until_ms: u64,
+}
+
+/// Times to the first byte that fell into one bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstByteRow {
+    /// The model.
+    pub model: String,
+    /// The channel of the attempts; empty for what callers saw.
+    pub channel: String,
+    /// No time in it was longer.
+    pub bound_ms: u32,
+    /// How many there were.
+    pub count: u64,
 }
 
 /// What a database says of itself.

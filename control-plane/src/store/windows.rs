@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use common::window::{RequestOutcome, Totals};
 use sqlx::QueryBuilder;
 
+use super::first_bytes::{self, ROLL_UP};
 use super::leader::fence;
 use super::pool::{Pool, query, query_as};
 use super::{Connection, Db, LOCK_COUNTS, statements};
@@ -153,6 +154,7 @@ async fn add(tx: &mut Connection, claim: &Claim, bucket_ms: u64) -> Result<(), s
         });
         insert.push(ADD_TO_REQUESTS).build().persistent(false).execute(&mut *tx).await?;
     }
+    first_bytes::add(tx, claim, at).await?;
     add_by_node(tx, claim).await
 }
 
@@ -215,6 +217,7 @@ pub async fn counted(
     Ok(Counted {
         attempts: attempts.into_iter().map(attempt).collect(),
         requests: requests.into_iter().map(request).collect(),
+        first_bytes: vec![],
         until_ms: from_db(until),
     })
 }
@@ -226,7 +229,8 @@ pub async fn roll_up(pool: &Pool, leader: u64, before_ms: u64, bucket_ms: u64) -
     let mut tx = pool.begin().await?;
     fence(&mut tx, leader).await?;
     query(LOCK_COUNTS).execute(&mut *tx).await?;
-    for sql in [ROLL_ATTEMPTS, DROP_ROLLED_ATTEMPTS, ROLL_REQUESTS, DROP_ROLLED_REQUESTS] {
+    let of_counts = [ROLL_ATTEMPTS, DROP_ROLLED_ATTEMPTS, ROLL_REQUESTS, DROP_ROLLED_REQUESTS];
+    for sql in of_counts.into_iter().chain(ROLL_UP) {
         query(sql).bind(before).bind(to_db(bucket_ms)).execute(&mut *tx).await?;
     }
     tx.commit().await

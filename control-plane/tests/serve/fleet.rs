@@ -196,6 +196,12 @@ fn report(seq: u64) -> pb::ReportRequest {
             end_ms: u64::MAX,
             attempts: vec![attempt("a", "overloaded", 1), attempt("b", "ok", 4)],
             requests: vec![pb::RequestCount { model: "m".into(), outcome: "served".into(), count: 4 }],
+            first_bytes: vec![pb::FirstByteCount {
+                model: "m".into(),
+                channel: String::new(),
+                bound_ms: 330,
+                count: 4,
+            }],
         }),
         totals: Some(pb::Totals {
             attempts: 5 * seq,
@@ -231,6 +237,7 @@ async fn a_window_reported_twice_counts_once_and_is_seen_in_the_status() {
     let status = status.unwrap();
     let model = status.models.iter().find(|model| model.model == "m").unwrap();
     assert_eq!((model.served, model.success_rate), (12, Some(1.0)));
+    assert_eq!(model.first_byte.map(|seen| (seen.count, seen.p50_ms)), Some((12, 330)));
     let (_, metrics) = get(plane.addresses.http.port(), "/metrics", None).await;
     for line in [
         "sluice_counter_audit_mismatch_total 0",

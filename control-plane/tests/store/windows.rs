@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use common::window::{Counts, Totals};
 use control_plane::store::Store;
-use control_plane::store::rows::{Claim, Claimed};
+use control_plane::store::rows::{Claim, Claimed, FirstByteRow};
 use proptest::prelude::{Strategy, any};
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -23,6 +23,7 @@ fn counts(ok: u64, failed: u64) -> Counts {
     }
     if ok > 0 {
         counts.requests.insert(("m".into(), "served".into()), ok);
+        counts.first_bytes.insert(("m".into(), String::new(), 330), ok);
     }
     counts
 }
@@ -47,6 +48,11 @@ fn claim(boot: &str, seq: u64) -> Claim {
 }
 
 const COUNTED: Claimed = Claimed::Counted { mismatch: None, rebased: false };
+
+/// Times to the first byte, of every request.
+async fn times(store: &Store) -> u64 {
+    store.first_bytes(0, None).await.unwrap().iter().map(|row| row.count).sum()
+}
 
 /// Sums of attempts that were good, of those that failed, of requests that were served.
 async fn sums(store: &Store) -> (u64, u64, u64) {
@@ -242,7 +248,36 @@ pub async fn nothing_is_lost_when_windows_come_during_a_rollup(place: Arc<Place>
         }
     });
     working.join_all().await;
-    assert_eq!(sums(&store).await, (160, 80, 160));
+    assert_eq!((sums(&store).await, times(&store).await), ((160, 80, 160), 160));
+}
+
+pub async fn times_to_the_first_byte_come_with_their_window_and_are_put_together_and_forgotten(
+    place: Arc<Place>,
+) {
+    let store = place.open().await;
+    for seq in 1..=12 {
+        let mut claim = claim("b", seq);
+        claim.counts.first_bytes.insert(("m".into(), "c".into(), 56), 1);
+        claim.counts.first_bytes.insert(("n".into(), "c".into(), 820_000), seq);
+        assert_eq!(store.claim(&claim).await.unwrap(), COUNTED);
+        assert_eq!(store.claim(&claim).await.unwrap(), Claimed::Duplicate { through: seq });
+    }
+    let row = |model: &str, channel: &str, bound_ms, count| FirstByteRow {
+        model: model.into(),
+        channel: channel.into(),
+        bound_ms,
+        count,
+    };
+    let of_m = |n: u64| [row("m", "", 330, 2 * n), row("m", "c", 56, n)];
+    for _ in 0..2 {
+        assert_eq!(store.first_bytes(0, Some("m")).await.unwrap(), of_m(12));
+        assert_eq!(store.first_bytes(60 * S, Some("m")).await.unwrap(), of_m(6));
+        store.roll_up(lead(&store).await, 125 * S, 60 * S).await.unwrap();
+    }
+    assert_eq!(store.first_bytes(0, None).await.unwrap()[2..], [row("n", "c", 820_000, 78)]);
+    store.forget_first_bytes(lead(&store).await, 60 * S).await.unwrap();
+    assert_eq!(store.first_bytes(0, Some("m")).await.unwrap(), of_m(6));
+    assert_eq!(sums(&store).await, (24, 12, 24), "other counters stay");
 }
 
 pub async fn forgotten_counters_are_gone_and_others_stay(place: Arc<Place>) {

@@ -9,6 +9,7 @@ use tracing::debug;
 
 use common::class::FailureClass;
 use common::code::Code;
+use common::first_byte::FirstByte;
 use common::id::Model;
 use common::window::{AttemptEnd, RequestOutcome};
 
@@ -35,6 +36,7 @@ pub struct Open {
 struct End {
     outcome: RequestOutcome,
     spent: Spent,
+    first_byte: FirstByte,
 }
 
 impl Open {
@@ -126,7 +128,7 @@ impl Open {
             return None;
         }
         let pass = self.pass.take();
-        let end = End { outcome, spent: self.spent };
+        let end = End { outcome, spent: self.spent, first_byte: self.trace.first_byte() };
         self.count(pass.as_ref().map(|pass| (pass, attempt)), Some(end));
         let Gateway { observer, records, .. } = &*self.gateway;
         records.keep(self.trace.end(observer.boot(), outcome, attempt, &self.spent, Instant::now()));
@@ -137,13 +139,15 @@ impl Open {
         let model = self.model.as_ref().map_or("", Model::as_str);
         let Gateway { observer, metrics, .. } = &*self.gateway;
         let channel = attempt.map_or("", |(pass, _)| pass.channel().id.as_str());
-        observer.record(model, attempt.map(|(_, end)| (channel, end)), request.map(|end| end.outcome));
+        let first_byte = request.map(|end| end.first_byte).unwrap_or_default();
+        let attempted = attempt.map(|(_, end)| (channel, end));
+        observer.record(model, attempted, request.map(|end| end.outcome), first_byte);
         if let Some((pass, end)) = attempt {
             pass.channel().metrics.attempt(end);
             debug!(request.id = %self.request_id, model, channel.id = %channel, class = end.as_str(),
                 "attempt ended");
         }
-        if let Some(End { outcome, spent }) = request {
+        if let Some(End { outcome, spent, .. }) = request {
             metrics.request(model, outcome);
             metrics.spent(model, channel, &spent);
             debug!(request.id = %self.request_id, model, outcome = outcome.as_str(), ?spent, "request ended");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use common::first_byte::{FirstByte, bucket_ms};
 use common::id::BootId;
 use common::pb::fleet as pb;
 use common::window::{AttemptEnd, Counts, RequestOutcome, Totals, Window};
@@ -77,17 +78,13 @@ impl Segment {
         model: &str,
         attempt: Option<(&str, AttemptEnd)>,
         request: Option<RequestOutcome>,
+        first_byte: FirstByte,
     ) -> io::Result<()> {
-        let frame = journal::encode(MAGIC, &entry(now_ms, model, attempt, request));
+        let entry = entry(now_ms, model, attempt, request, first_byte);
+        let frame = journal::encode(MAGIC, &entry);
         let written = file::append(&self.file, &frame);
         if written.is_err() {
-            let mut counts = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((channel, end)) = attempt {
-                counts.add_attempt(model, channel, end);
-            }
-            if let Some(outcome) = request {
-                counts.add_request(model, outcome);
-            }
+            self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).merge(Window::from(entry).counts);
         }
         if let Some((_, end)) = attempt {
             self.attempts.fetch_add(1, Ordering::Relaxed);
@@ -157,6 +154,7 @@ fn entry(
     model: &str,
     attempt: Option<(&str, AttemptEnd)>,
     request: Option<RequestOutcome>,
+    first_byte: FirstByte,
 ) -> pb::Window {
     let attempts = attempt.map(|(channel, end)| pb::AttemptCount {
         model: model.to_owned(),
@@ -169,6 +167,14 @@ fn entry(
         outcome: outcome.as_str().to_owned(),
         count: 1,
     });
+    let of_request = first_byte.of_request.map(|time| ("", time));
+    let of_attempt = attempt.zip(first_byte.of_attempt).map(|((channel, _), time)| (channel, time));
+    let first_bytes = of_request.into_iter().chain(of_attempt).map(|(channel, time)| pb::FirstByteCount {
+        model: model.to_owned(),
+        channel: channel.to_owned(),
+        bound_ms: bucket_ms(time),
+        count: 1,
+    });
     pb::Window {
         first_seq: 0,
         last_seq: 0,
@@ -176,6 +182,7 @@ fn entry(
         end_ms: now_ms,
         attempts: attempts.into_iter().collect(),
         requests: requests.into_iter().collect(),
+        first_bytes: first_bytes.collect(),
     }
 }
 
@@ -197,7 +204,13 @@ mod tests {
     #[test]
     fn counts_of_whole_frames_are_added_up() {
         let frame = |now_ms, model: &str| {
-            let entry = entry(now_ms, model, Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served));
+            let entry = entry(
+                now_ms,
+                model,
+                Some(("a", AttemptEnd::Ok)),
+                Some(RequestOutcome::Served),
+                FirstByte::default(),
+            );
             journal::encode(MAGIC, &entry)
         };
         let bytes = [&frame(5, "before"), &frame(6, "torn")[..20], &frame(4, "after")].concat();

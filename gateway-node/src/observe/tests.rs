@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use common::class::FailureClass;
+use common::first_byte::FirstByte;
 use common::window::{Counts, Totals};
 use proptest::prelude::*;
 
@@ -59,7 +60,13 @@ impl World {
             if kind.is_multiple_of(3) { AttemptEnd::Ok } else { AttemptEnd::Failed(FailureClass::Timeout) };
         let outcome = if kind.is_multiple_of(5) { RequestOutcome::Exhausted } else { RequestOutcome::Served };
         let request = (!kind.is_multiple_of(7)).then_some(outcome);
-        self.observer.record(model, Some(("a", end)), request);
+        let time = |ms| (request.is_some() && end == AttemptEnd::Ok).then(|| Duration::from_millis(ms));
+        let first_byte = FirstByte { of_request: time(320 + u64::from(kind)), of_attempt: time(40) };
+        self.observer.record(model, Some(("a", end)), request, first_byte);
+        if let Some((of_request, of_attempt)) = first_byte.of_request.zip(first_byte.of_attempt) {
+            self.recorded.add_first_byte(model, "", of_request);
+            self.recorded.add_first_byte(model, "a", of_attempt);
+        }
         self.recorded.add_attempt(model, "a", end);
         if let Some(outcome) = request {
             self.recorded.add_request(model, outcome);
@@ -281,7 +288,7 @@ fn a_seal_waits_for_a_writer_that_holds_the_segment() {
     while Arc::ptr_eq(&writer, &world.observer.0.open.load_full()) {
         std::thread::yield_now();
     }
-    writer.record(0, "m", Some(("a", AttemptEnd::Ok)), None).unwrap();
+    writer.record(0, "m", Some(("a", AttemptEnd::Ok)), None, FirstByte::default()).unwrap();
     world.recorded.add_attempt("m", "a", AttemptEnd::Ok);
     drop(writer);
     sealing.join().unwrap().unwrap();
@@ -295,7 +302,8 @@ fn concurrent_appends_stay_whole() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..500 {
-                    world.observer.record("m", Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served));
+                    let (end, served) = (Some(("a", AttemptEnd::Ok)), Some(RequestOutcome::Served));
+                    world.observer.record("m", end, served, FirstByte::default());
                 }
             });
         }

@@ -68,6 +68,41 @@ async fn a_failover_stands_in_it_with_every_attempt_and_its_times() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn times_to_the_first_byte_are_counted_as_the_caller_and_as_each_channel_saw_them() {
+    let node = Node::new(2);
+    let fails_late = [vec![Act::Wait(s(4))], failing(503)].concat();
+    node.up("a").does([fails_late, stream("a")]);
+    node.up("b").does([vec![
+        Act::Wait(s(2)),
+        sse_head(),
+        chunk(&role()),
+        Act::Wait(s(3)),
+        chunk(&content("hello")),
+        Act::Wait(s(30)),
+        chunk(&finish()),
+        chunk(DONE),
+        end(),
+    ]]);
+    // Of the first answer: 4 s for nothing, 2 s until the first byte of the second channel, 3 s until it was decisive.
+    for _ in 0..2 {
+        node.call(true).await.text().await;
+    }
+    let observer = &node.gateway.observer;
+    observer.seal().unwrap();
+    let window = observer.next(observer.boot()).unwrap().unwrap().window.unwrap();
+    let of = |channel: &str| {
+        let times = window.first_bytes.iter().filter(|row| row.channel == channel && row.model == "m");
+        times.map(|row| (row.bound_ms, row.count)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(""), [(1, 1), (10_000, 1)]);
+    assert_eq!(
+        (of("a"), of("b")),
+        (vec![(1, 1)], vec![(2200, 1)]),
+        "a channel that failed has no first byte"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn why_a_channel_was_not_asked_stands_in_it() {
     let node = Node::new(2);
     node.up("a").does([failing(500), failing(500), failing(500), whole("a")]);

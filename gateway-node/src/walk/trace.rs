@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use common::first_byte::FirstByte;
 use common::id::{BootId, KeyId};
 use common::pb::fleet as pb;
 use common::walk::Failure;
@@ -152,6 +153,18 @@ impl Trace {
     /// The answer of the attempt under way may leave.
     pub fn committed(&mut self, now: Instant) {
         self.record.committed_us = Some(self.since(now));
+    }
+
+    /// How long the first bytes took, once the answer of the attempt under way may leave.
+    pub fn first_byte(&self) -> FirstByte {
+        let Some(committed_us) = self.record.committed_us else { return FirstByte::default() };
+        let began_us = self.open.as_ref().map(|attempt| attempt.began_us);
+        let first_us = self.seen.first_byte_at.map(|at| self.since(at));
+        let of_attempt = first_us.zip(began_us).map(|(first, began)| first.saturating_sub(began));
+        FirstByte {
+            of_request: Some(Duration::from_micros(committed_us)),
+            of_attempt: of_attempt.map(Duration::from_micros),
+        }
     }
 
     /// What the caller is told.

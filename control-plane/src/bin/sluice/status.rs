@@ -3,6 +3,7 @@
 use comfy_table::{Cell, Color};
 use tonic::Streaming;
 
+use common::first_byte::Percentiles;
 use common::pb::admin as pb;
 use control_plane::observed::{Attempts, ChannelStatus, ModelStatus, Requests, Status, percent};
 
@@ -140,19 +141,28 @@ fn read_model(model: pb::ModelStatus) -> ModelStatus {
         refused,
         success_rate,
         channels,
+        first_byte,
     } = model;
     ModelStatus {
         model,
         success_rate,
         requests: Requests { served, exhausted, cut, bad_request, canceled, refused },
+        first_byte: first_byte.map(read_first_byte),
         channels: channels.into_iter().map(read_channel).collect(),
     }
 }
 
 fn read_channel(channel: pb::ChannelStatus) -> ChannelStatus {
-    let pb::ChannelStatus { channel, ok, failed, neutral, success_rate, classes, open_on } = channel;
+    let pb::ChannelStatus { channel, ok, failed, neutral, success_rate, classes, open_on, first_byte } =
+        channel;
     let classes = classes.into_iter().map(|c| (c.class, c.count)).collect();
-    ChannelStatus { channel, success_rate, attempts: Attempts { ok, failed, neutral, classes }, open_on }
+    let attempts = Attempts { ok, failed, neutral, classes };
+    ChannelStatus { channel, success_rate, attempts, first_byte: first_byte.map(read_first_byte), open_on }
+}
+
+fn read_first_byte(seen: pb::FirstByte) -> Percentiles {
+    let pb::FirstByte { count, p50_ms, p95_ms, p99_ms } = seen;
+    Percentiles { count, p50_ms, p95_ms, p99_ms }
 }
 
 fn at(ms: i64) -> u64 {
@@ -176,6 +186,7 @@ mod tests {
                 pb::ClassCount { class: "overloaded".to_owned(), count: 4 },
             ],
             open_on: vec!["node-a".to_owned()],
+            first_byte: Some(pb::FirstByte { count: 96, p50_ms: 330, p95_ms: 470, p99_ms: 820 }),
         };
         let direct = pb::ChannelStatus { channel: "direct".to_owned(), ..pb::ChannelStatus::default() };
         let channels = vec![reseller, direct];
@@ -228,7 +239,15 @@ gpt-4o  direct    no data   0       0        0  -                         closed
             json["models"][0]["channels"][0]["classes"],
             serde_json::json!({"canceled": 1, "overloaded": 4})
         );
-        assert_eq!(json["models"][0]["channels"][1]["success_rate"], serde_json::Value::Null);
+        let [first, second] = [0, 1].map(|n| &json["models"][0]["channels"][n]);
+        assert_eq!(
+            (&second["success_rate"], &second["first_byte"]),
+            (&serde_json::Value::Null, &serde_json::Value::Null)
+        );
+        assert_eq!(
+            first["first_byte"],
+            serde_json::json!({"count": 96, "p50_ms": 330, "p95_ms": 470, "p99_ms": 820})
+        );
     }
 
     #[test]
