@@ -7,6 +7,7 @@
 #[cfg(test)]
 pub(crate) mod fixture;
 pub(crate) mod look;
+pub mod series;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -204,7 +205,7 @@ impl Status {
         for (model, requests) in requests {
             let seen = attempts.remove(model).unwrap_or_default();
             let mut of_model = Vec::new();
-            for channel in in_order(fleet.models.get(model), &seen) {
+            for channel in in_order(fleet.models.get(model), seen.keys().copied()) {
                 let counts = seen.get(channel).cloned().unwrap_or_default();
                 channels.entry(channel.to_owned()).or_default().merge(&counts);
                 let first_byte = times.of_model.get(&(model, channel)).and_then(Percentiles::of);
@@ -306,10 +307,10 @@ fn rate(good: u64, bad: u64) -> Option<f64> {
 }
 
 /// The channels of the chain in its order, then the others that were seen, by name.
-fn in_order<'a>(chain: Option<&'a Vec<String>>, seen: &BTreeMap<&'a str, Attempts>) -> Vec<&'a str> {
+fn in_order<'a>(chain: Option<&'a Vec<String>>, seen: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut order: Vec<&str> = chain.into_iter().flatten().map(String::as_str).collect();
     let known: BTreeSet<&str> = order.iter().copied().collect();
-    order.extend(seen.keys().filter(|channel| !known.contains(*channel)));
+    order.extend(seen.filter(|channel| !known.contains(channel)));
     order
 }
 

@@ -1,10 +1,14 @@
-//! What a browser sees, and the JSON behind it: the status page and `/api/v1/status`. Both read what
+//! What a browser sees, and the JSON behind it: the status page, `/api/v1/status` and `/api/v1/series`. All read what
 //! `observed` says; nothing is changed from here.
 
 mod api;
+mod bars;
 mod html;
+mod nodes;
 mod rates;
 mod status;
+mod view;
+mod words;
 
 use std::sync::Arc;
 
@@ -18,6 +22,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::plane::Plane;
+use view::Views;
 
 const CSS: &str = include_str!("page/sluice.css");
 const ICON: &str = include_str!("page/sluice.svg");
@@ -28,13 +33,17 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base
 
 /// The paths of the status page and of the JSON API. Who may see them is the listener's matter.
 pub fn routes(plane: Arc<Plane>) -> Router {
+    let json = Router::new()
+        .route("/api/v1/status", get(api::status))
+        .route("/api/v1/series", get(api::series))
+        .with_state(plane.clone());
     Router::new()
         .route("/", get(status::show))
-        .route("/api/v1/status", get(api::status))
         .route("/assets/sluice.css", get(|| asset("text/css; charset=utf-8", CSS)))
         .route("/assets/sluice.svg", get(|| asset("image/svg+xml", ICON)))
+        .with_state(Arc::new(Views::new(plane)))
+        .merge(json)
         .layer(map_response(guarded))
-        .with_state(plane)
 }
 
 async fn asset(kind: &'static str, content: &'static str) -> Response {

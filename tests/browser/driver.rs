@@ -28,6 +28,8 @@ pub struct View {
     pub tables: Vec<Table>,
     /// Everything that can be read on it.
     pub text: String,
+    /// Its pictures, as they are told to those who do not see them.
+    pub pictures: Vec<String>,
 }
 
 /// A table as it is read on the screen.
@@ -55,6 +57,16 @@ impl Table {
         let found = self.rows.iter().find(|row| row.first().is_some_and(|first| first == name));
         let row = found.with_context(|| format!("no row {name:?} in {self:?}"))?;
         Ok(row.iter().skip(1).map(String::as_str).collect())
+    }
+
+    /// The row below the heading that begins so, and the heading.
+    pub fn below(&self, name: &str) -> anyhow::Result<(&str, Vec<&str>)> {
+        let found = self.rows.windows(2).find_map(|rows| match rows {
+            [heading, row] if heading.len() == 1 && heading[0].starts_with(name) => Some((&heading[0], row)),
+            _ => None,
+        });
+        let (heading, row) = found.with_context(|| format!("no heading {name:?} in {self:?}"))?;
+        Ok((heading, row.iter().map(String::as_str).collect()))
     }
 }
 
@@ -101,6 +113,7 @@ fn view(seen: &Value, address: SocketAddr) -> View {
         paper: text(&seen["paper"]),
         tables: tables.map(table).collect(),
         text: text(&seen["text"]),
+        pictures: texts(&seen["pictures"]),
     }
 }
 

@@ -27,6 +27,14 @@ function readTables() {
   }));
 }
 
+/** In the page: each picture as its label, with the classes of its bars. */
+function readPictures() {
+  return [...document.querySelectorAll("svg[role=img]")].map((picture) => {
+    const bars = [...picture.querySelectorAll("rect")].filter((bar) => bar.querySelector("title"));
+    return `${picture.getAttribute("aria-label")} [${bars.map((bar) => bar.getAttribute("class")).join(" ")}]`;
+  });
+}
+
 /** In the page: what reaches beyond the window and cannot be scrolled to in a box of its own. */
 function findOverflow() {
   const width = document.documentElement.clientWidth;
@@ -78,6 +86,7 @@ async function look({ theme, width }) {
     paper: await page.evaluate(() => getComputedStyle(document.body).backgroundColor),
     tables: await page.evaluate(readTables),
     text: await page.evaluate(() => document.body.innerText),
+    pictures: await page.evaluate(readPictures),
   };
   await context.close();
   return seen;

@@ -52,15 +52,27 @@ async fn the_page_shows_exactly_what_was_counted_in_both_themes_and_on_a_phone()
     assert_eq!(views.len(), 4);
     for view in &views {
         let table = view.table("m")?;
-        assert_eq!(table.head, ["Success in the last", "5 min", "1 h", "24 h"]);
-        assert_eq!(table.row("requests callers saw")?, ["76.92 % 10 served, 3 failed"; 3], "{}", view.name);
-        assert_eq!(table.row("p1 attempts")?, ["46.15 % 6 ok, 7 failed"; 3], "{}", view.name);
-        assert_eq!(table.row("p2 attempts")?, ["57.14 % 4 ok, 3 failed"; 3], "{}", view.name);
+        assert_eq!(table.head, ["5 min", "1 h", "24 h", "7 d", "90 d"]);
+        for (name, cell) in [
+            ("requests callers saw first byte p50", "76.92 % 10 served, 3 failed"),
+            ("p1 attempts first byte p50", "46.15 % 6 ok, 7 failed"),
+            ("p2 attempts first byte p50", "57.14 % 4 ok, 3 failed"),
+        ] {
+            assert_eq!(table.below(name)?.1, [cell; 5], "{}", view.name);
+        }
         let unused = view.table("unused")?;
-        assert_eq!(unused.row("requests callers saw")?, ["no data"; 3], "{}", view.name);
+        assert_eq!(unused.below("requests callers saw")?, ("requests callers saw", vec!["no data"; 5]));
         let all = view.table("Attempts on each channel, of all models")?;
-        assert_eq!(all.row("p1 breaker closed")?, ["46.15 % 6 ok, 7 failed"; 3], "{}", view.name);
-        assert_eq!(all.row("p2 breaker open")?, ["57.14 % 4 ok, 3 failed"; 3], "{}", view.name);
+        assert_eq!(all.below("p1 breaker closed")?.1, ["46.15 % 6 ok, 7 failed"; 5], "{}", view.name);
+        assert_eq!(all.below("p2 breaker open")?.1, ["57.14 % 4 ok, 3 failed"; 5], "{}", view.name);
+        let pictures = |name: &str, what: &str| {
+            let named = view.pictures.iter().filter(|picture| picture.starts_with(name));
+            named.filter(|picture| picture.contains(what)).count()
+        };
+        // The model has one bar by hour and one by day, the model that nobody used has none.
+        let seen = "76.92 %, 10 served, 3 failed [bad]";
+        assert_eq!(pictures("requests by", seen), 2, "{:?}", view.pictures);
+        assert_eq!(pictures("requests by", ": no data []"), 2, "{:?}", view.pictures);
         assert!(view.text.contains("p2 is open on node-1"), "{}", view.text);
         let node = view.table("What each node runs")?.row("node-1")?;
         assert_eq!(node[..4], ["in sync", "1", "p2", "0"], "{}", view.name);
@@ -75,7 +87,7 @@ async fn a_page_without_data_says_so_and_shows_no_percentage() -> anyhow::Result
     let p1 = Provider::start("p1").await?;
     let fleet = Fleet::with_catalog(1, &chain_of("m", &[&p1])).await?;
     for view in look(fleet.control_plane.address("http")?, "/", "status-empty").await? {
-        assert_eq!(view.table("m")?.row("requests callers saw")?, ["no data"; 3], "{}", view.name);
+        assert_eq!(view.table("m")?.below("requests callers saw")?.1, ["no data"; 5], "{}", view.name);
         assert!(!view.text.contains('%'), "{}", view.text);
         assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));
     }

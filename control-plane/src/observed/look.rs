@@ -8,6 +8,7 @@ use common::catalog::{Catalog, did_you_mean};
 use common::id::Model;
 use common::limits::WINDOW_LENGTH;
 
+use super::series::{Series, Steps};
 use super::{Fleet, Status, since_ms};
 use crate::error::Error;
 use crate::plane::Plane;
@@ -34,6 +35,43 @@ pub async fn status(plane: &Plane, window: Duration, only: Option<&str>) -> Resu
             Err(no_model(model, fleet.models.keys().map(String::as_str)))
         }
         _ => Ok(status),
+    }
+}
+
+/// Most points of one series: three days by five minutes, or ninety by two hours and a half.
+const POINTS_MAX: u128 = 1000;
+
+/// What was observed in each `step` of the last `window`, of one model or of all.
+pub async fn series(
+    plane: &Plane,
+    window: Duration,
+    step: Duration,
+    only: Option<&str>,
+) -> Result<Series, Error> {
+    let fleet = fleet(plane)?;
+    if let Some(model) = only.filter(|model| model.contains('\0')) {
+        return Err(no_model(model, []));
+    }
+    let bucket = bucket(window);
+    if step.is_zero() || !step.as_millis().is_multiple_of(bucket.as_millis()) {
+        let shown = humantime::format_duration(bucket);
+        let message = format!("counts that old are kept by {shown}: ask for a multiple of that");
+        return Err(Error::Argument { field: "step", message });
+    }
+    if window.as_millis().div_ceil(step.as_millis()) > POINTS_MAX {
+        let message =
+            format!("gives more than {POINTS_MAX} points: ask for a longer one or a shorter window");
+        return Err(Error::Argument { field: "step", message });
+    }
+    let at_ms = plane.clock.now_ms();
+    let steps = Steps::of(at_ms, window, step);
+    let counted = plane.store.windows(steps.from_ms, steps.step_ms, only).await?;
+    let series = Series::of(&counted, &fleet, at_ms, steps, only);
+    match only {
+        Some(model) if series.models.is_empty() => {
+            Err(no_model(model, fleet.models.keys().map(String::as_str)))
+        }
+        _ => Ok(series),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/status`: the JSON of `sluice status -o json`, over HTTP.
+//! `/api/v1/status`: the JSON of `sluice status -o json`, over HTTP; and `/api/v1/series`: the same over time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,20 @@ pub struct Ask {
     model: Option<String>,
 }
 
+/// The query string of a series.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskSeries {
+    /// A duration with a unit; 24 hours without it.
+    window: Option<String>,
+    /// The length of each step; without it an hour, and a day for more than a week.
+    step: Option<String>,
+    /// A model's name.
+    model: Option<String>,
+}
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
 #[derive(Serialize)]
 struct Refused {
     error: Reason,
@@ -41,13 +55,37 @@ pub async fn status(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, Que
         Ok(Query(ask)) => ask,
         Err(rejection) => return invalid(rejection.body_text()),
     };
-    let window = match window(ask.window.as_deref()) {
+    let window = match duration("window", ask.window.as_deref(), WINDOW_DEFAULT) {
         Ok(window) => window,
         Err(message) => return invalid(message),
     };
     let model = ask.model.as_deref().filter(|model| !model.is_empty());
     match look::status(&plane, window, model).await {
         Ok(status) => Json(status).into_response(),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Answers with what was observed over time.
+pub async fn series(
+    State(plane): State<Arc<Plane>>,
+    ask: Result<Query<AskSeries>, QueryRejection>,
+) -> Response {
+    let ask = match ask {
+        Ok(Query(ask)) => ask,
+        Err(rejection) => return invalid(rejection.body_text()),
+    };
+    let asked = duration("window", ask.window.as_deref(), 24 * HOUR).and_then(|window| {
+        let default = if window > 7 * 24 * HOUR { 24 * HOUR } else { HOUR };
+        Ok((window, duration("step", ask.step.as_deref(), default)?))
+    });
+    let (window, step) = match asked {
+        Ok(asked) => asked,
+        Err(message) => return invalid(message),
+    };
+    let model = ask.model.as_deref().filter(|model| !model.is_empty());
+    match look::series(&plane, window, step, model).await {
+        Ok(series) => Json(series).into_response(),
         Err(error) => refused(&error),
     }
 }
@@ -84,11 +122,11 @@ fn invalid(message: String) -> Response {
     (StatusCode::BAD_REQUEST, Json(Refused { error: reason })).into_response()
 }
 
-fn window(text: Option<&str>) -> Result<Duration, String> {
-    let Some(text) = text else { return Ok(WINDOW_DEFAULT) };
+fn duration(field: &str, text: Option<&str>, default: Duration) -> Result<Duration, String> {
+    let Some(text) = text else { return Ok(default) };
     match humantime::parse_duration(text) {
-        Ok(window) if window.as_secs() > 0 => Ok(window),
-        Ok(_) => Err("window: must be a second at least".to_owned()),
-        Err(fault) => Err(format!("window: {fault}; write it with a unit: 5m, 1h, 24h")),
+        Ok(duration) if duration.as_secs() > 0 => Ok(duration),
+        Ok(_) => Err(format!("{field}: must be a second at least")),
+        Err(fault) => Err(format!("{field}: {fault}; write it with a unit: 5m, 1h, 24h")),
     }
 }

@@ -19,6 +19,14 @@ impl Html {
         html.0
     }
 
+    /// A part of a document.
+    #[cfg(test)]
+    pub fn part(inside: impl FnOnce(&mut Html)) -> String {
+        let mut html = Html::default();
+        inside(&mut html);
+        html.0
+    }
+
     /// An element with others in it.
     pub fn node(&mut self, tag: &'static str, attributes: Attributes<'_>, inside: impl FnOnce(&mut Html)) {
         self.open(tag, attributes);

@@ -40,17 +40,23 @@ async fn busy() -> Fixture {
 }
 
 #[tokio::test]
-async fn the_page_shows_both_rates_over_three_spans_with_counts_and_age() {
+async fn the_page_shows_both_rates_over_five_spans_with_counts_bars_times_and_age() {
     let fixture = busy().await;
     let _node = fixture.connect("node-a", &["reseller"]);
     let page = get(&fixture, "/").await;
     assert_eq!(page.status, StatusCode::OK);
-    let html = page.body.replace("</span>", "");
+    let html = page.body.replace("</span> <small>", "<small>");
     for shown in [
         "99.09 %<small>109 served, 1 failed</small>",
         "100 %<small>10 served, 0 failed</small>",
         "96.00 %<small>96 ok, 4 failed</small>",
         "100 %<small>10 ok, 0 failed</small>",
+        "<small class=\"times\">first byte p50 330 ms, p95 330 ms, p99 330 ms</small>",
+        "<small class=\"times\">first byte p50 220 ms, p95 220 ms, p99 220 ms</small>",
+        "requests by hour, last 24 h: failures in 1 of 24 hours, 22 without data; worst 2026-11-30 06:00 UTC: 99.00 %, \
+         99 served, 1 failed",
+        "direct by day, last 90 d: nothing failed; 89 of 90 days without data",
+        "<title>2026-11-30 13:00 UTC: 100 %, 10 served, 0 failed</title>",
         "<dd>8 s old</dd>",
         "In the last 24 h: 1 exhausted, 2 canceled by callers, 4 refused by us.",
         "<dd>connect 1, overloaded 3</dd>",
@@ -68,8 +74,13 @@ async fn no_data_is_said_and_never_shown_as_100_percent() {
     let fixture = Fixture::with_catalog().await;
     let html = get(&fixture, "/").await.body;
     assert!(!html.contains('%'), "{html}");
-    // Requests, two channels of the model, two channels of all: each over three spans.
-    assert_eq!(html.matches("<span class=\"rate\">no data</span>").count(), 15);
+    // Requests, two channels of the model, two channels of all: each over five spans, and with two rows of bars.
+    assert_eq!(html.matches("<span class=\"rate\">no data</span>").count(), 25);
+    assert_eq!(
+        (html.matches(": no data\"").count(), html.matches("<title>").count()),
+        (10, 1),
+        "the page has a title"
+    );
     assert!(html.contains("No node was ever connected."));
     assert!(html.contains("No breaker is open."));
     let empty = Fixture::unread().await;
@@ -89,7 +100,7 @@ async fn names_from_outside_cannot_become_markup() {
 #[tokio::test]
 async fn the_page_needs_no_script_and_no_style_but_its_own_and_says_so_to_the_browser() {
     let fixture = busy().await;
-    for path in ["/", "/api/v1/status", "/assets/sluice.css", "/assets/sluice.svg"] {
+    for path in ["/", "/api/v1/status", "/api/v1/series", "/assets/sluice.css", "/assets/sluice.svg"] {
         let answer = get(&fixture, path).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
@@ -147,12 +158,45 @@ async fn the_api_answers_with_the_status_of_a_window_and_a_model() {
 }
 
 #[tokio::test]
+async fn the_api_answers_with_the_same_over_time_and_null_where_nothing_was_observed() {
+    let fixture = busy().await;
+    let json = get(&fixture, "/api/v1/series?window=8h&model=gpt-4o").await.json();
+    assert_eq!((&json["at_ms"], &json["step_seconds"]), (&NOW_MS.into(), &3600.into()));
+    let rates = |points: &serde_json::Value| -> Vec<_> {
+        points.as_array().unwrap().iter().map(|point| point["success_rate"].clone()).collect()
+    };
+    let null = || serde_json::Value::Null;
+    let model = &json["models"][0];
+    let seen = vec![0.99.into(), null(), null(), null(), null(), null(), null(), 1.0.into()];
+    assert_eq!(rates(&model["points"]), seen);
+    assert_eq!((&model["points"][0]["served"], &model["points"][0]["canceled"]), (&99.into(), &2.into()));
+    assert_eq!(model["points"][0]["at_ms"], json["from_ms"]);
+    assert_eq!(
+        model["channels"][0]["points"][0]["classes"],
+        serde_json::json!({"connect": 1, "overloaded": 3})
+    );
+    assert_eq!(rates(&json["channels"][0]["points"])[7], 1.0);
+
+    let days = get(&fixture, "/api/v1/series?window=90d").await.json();
+    let points = days["models"][0]["points"].as_array().unwrap();
+    assert_eq!((days["step_seconds"].as_u64(), points.len()), (Some(86_400), 90));
+    assert_eq!(points[89]["served"], 109, "{}", points[89]);
+}
+
+#[tokio::test]
 async fn the_api_says_what_is_wrong_with_a_question() {
     let fixture = Fixture::with_catalog().await;
     let table = [
         ("/api/v1/status?window=5", 400, "write it with a unit: 5m, 1h, 24h"),
         ("/api/v1/status?window=0s", 400, "must be a second at least"),
         ("/api/v1/status?windw=5m", 400, "unknown field `windw`"),
+        ("/api/v1/series?step=1h&model=gpt-40", 404, "did you mean \"gpt-4o\"?"),
+        ("/api/v1/series?window=3d&step=5m", 400, "kept by 1h: ask for a multiple of that"),
+        ("/api/v1/series?window=3h&step=10s", 400, "kept by 1m: ask for a multiple of that"),
+        ("/api/v1/series?window=1h&step=15s", 400, "kept by 10s: ask for a multiple of that"),
+        ("/api/v1/series?window=90d&step=1h", 400, "more than 1000 points"),
+        ("/api/v1/series?step=0s", 400, "step: must be a second at least"),
+        ("/api/v1/series?window=9999999999y&step=1h", 400, "more than 1000 points"),
         ("/api/v1/status?model=gpt-40", 404, "did you mean \"gpt-4o\"?"),
     ];
     for (path, status, text) in table {
