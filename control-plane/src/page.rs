@@ -4,6 +4,7 @@
 mod api;
 mod bars;
 mod html;
+mod live;
 mod nodes;
 mod rates;
 mod status;
@@ -25,11 +26,12 @@ use crate::plane::Plane;
 use view::Views;
 
 const CSS: &str = include_str!("page/sluice.css");
+const SCRIPT: &str = include_str!("page/live.js");
 const ICON: &str = include_str!("page/sluice.svg");
 
-/// Our own style sheet and icon, and nothing else: no script, no frame, no form.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
+/// Our own style sheet, icon and script, which asks nobody but us, and nothing else: nothing inline, no frame, no form.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The paths of the status page and of the JSON API. Who may see them is the listener's matter.
 pub fn routes(plane: Arc<Plane>) -> Router {
@@ -39,7 +41,9 @@ pub fn routes(plane: Arc<Plane>) -> Router {
         .with_state(plane.clone());
     Router::new()
         .route("/", get(status::show))
+        .route("/api/v1/events", get(live::events))
         .route("/assets/sluice.css", get(|| asset("text/css; charset=utf-8", CSS)))
+        .route("/assets/live.js", get(|| asset("text/javascript; charset=utf-8", SCRIPT)))
         .route("/assets/sluice.svg", get(|| asset("image/svg+xml", ICON)))
         .with_state(Arc::new(Views::new(plane)))
         .merge(json)

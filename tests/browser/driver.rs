@@ -3,11 +3,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use anyhow::{Context as _, bail, ensure};
 use harness::tools::{package_path, tools_dir};
 use serde_json::Value;
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
 /// Wide as a desk's screen, and narrow as a phone's.
 const WIDTHS: [u32; 2] = [1280, 400];
@@ -97,6 +99,48 @@ pub async fn look(address: SocketAddr, path: &str, name: &str) -> anyhow::Result
     let seen: Value = serde_json::from_slice(&output.stdout)?;
     let views = seen["views"].as_array().context("no views")?;
     Ok(views.iter().map(|seen| view(seen, address)).collect())
+}
+
+/// A page that stands open in a browser, and is waited for to show something.
+pub struct Open {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Open {
+    /// Opens a page of this listener, puts the focus on `focus`, and will wait for it to show `until`.
+    pub async fn page(address: SocketAddr, name: &str, focus: &str, until: &str) -> anyhow::Result<Self> {
+        let tools = tools_dir()?;
+        let shots = tools.join("screenshots");
+        std::fs::create_dir_all(&shots)?;
+        let plan = serde_json::json!({
+            "url": format!("http://{address}/"),
+            "chromium": browser()?,
+            "shot": shots.join(format!("{name}.png")),
+            "focus": focus,
+            "until": until,
+        });
+        let mut child = Command::new("node")
+            .arg(package_path("browser/watch.mjs"))
+            .arg(plan.to_string())
+            .env("SLUICE_TEST_TOOLS", &tools)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("no node; tests/run installs it")?;
+        let stdout = child.stdout.take().context("no output")?;
+        let mut open = Open { child, lines: BufReader::new(stdout).lines() };
+        let said = open.lines.next_line().await?;
+        ensure!(said.as_deref() == Some("open"), "the page does not open: {said:?}");
+        Ok(open)
+    }
+
+    /// Waits until it shows what it is waited for, and gives what the script saw.
+    pub async fn shown(mut self) -> anyhow::Result<Value> {
+        let said = self.lines.next_line().await?.context("the page never showed it")?;
+        ensure!(self.child.wait().await?.success(), "the browser failed: {said}");
+        Ok(serde_json::from_str(&said)?)
+    }
 }
 
 fn view(seen: &Value, address: SocketAddr) -> View {

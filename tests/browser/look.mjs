@@ -79,8 +79,9 @@ async function look({ theme, width }) {
   const seen = {
     theme,
     width,
-    said,
-    requests,
+    // What is cut when the page is closed is no fault of the page.
+    said: [...said],
+    requests: [...requests],
     faults,
     overflow: await page.evaluate(findOverflow),
     paper: await page.evaluate(() => getComputedStyle(document.body).backgroundColor),

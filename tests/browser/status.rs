@@ -6,7 +6,12 @@ use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan, REPORTED};
 use harness::provider::{Provider, Script};
 
-use crate::driver::look;
+use crate::driver::{Open, look};
+
+/// One node, whose counts are there within seconds.
+fn short_windows() -> Plan {
+    Plan { nodes: 1, node_args: vec!["--window".to_owned(), "1s".to_owned()], ..Plan::default() }
+}
 
 /// Asks so often and gives how many answers were good.
 async fn ask(fleet: &Fleet, times: usize) -> anyhow::Result<usize> {
@@ -21,8 +26,7 @@ async fn ask(fleet: &Fleet, times: usize) -> anyhow::Result<usize> {
 #[tokio::test]
 async fn the_page_shows_exactly_what_was_counted_in_both_themes_and_on_a_phone() -> anyhow::Result<()> {
     let (p1, p2) = (Provider::start("p1").await?, Provider::start("p2").await?);
-    let plan = Plan { nodes: 1, node_args: vec!["--window".to_owned(), "1s".to_owned()], ..Plan::default() };
-    let fleet = Fleet::start_as(plan).await?;
+    let fleet = Fleet::start_as(short_windows()).await?;
     // The breaker of the second channel opens at its third failure.
     let catalog = chain_of("m", &[&p1, &p2])
         .model("unused", &["p2"])
@@ -91,5 +95,23 @@ async fn a_page_without_data_says_so_and_shows_no_percentage() -> anyhow::Result
         assert!(!view.text.contains('%'), "{}", view.text);
         assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));
     }
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn an_open_page_shows_what_is_new_without_being_loaded_again_and_keeps_the_focus() -> anyhow::Result<()>
+{
+    let p1 = Provider::start("p1").await?;
+    let fleet = Fleet::start_as(short_windows()).await?;
+    let revision = fleet.apply(&chain_of("m", &[&p1])).await?;
+    fleet.in_sync(revision).await?;
+    let address = fleet.control_plane.address("http")?;
+    let page = Open::page(address, "status-live", "nodes-box", "2 served, 1 failed").await?;
+    assert_eq!(ask(&fleet, 2).await?, 2);
+    p1.set(Script::Status(500)).await;
+    assert_eq!(ask(&fleet, 1).await?, 0);
+    let seen = page.shown().await?;
+    assert_eq!((&seen["loads"], &seen["focus"]), (&1.into(), &"nodes-box".into()), "{seen}");
+    assert_eq!(seen["said"], serde_json::json!([]), "{seen}");
     fleet.finish()
 }

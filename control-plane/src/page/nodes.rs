@@ -50,7 +50,13 @@ pub fn table(html: &mut Html, view: &View) {
 fn scrolling(html: &mut Html, label: &str, inside: impl FnOnce(&mut Html)) {
     html.node(
         "div",
-        &[("class", "scroll"), ("role", "group"), ("aria-label", label), ("tabindex", "0")],
+        &[
+            ("class", "scroll"),
+            ("id", "nodes-box"),
+            ("role", "group"),
+            ("aria-label", label),
+            ("tabindex", "0"),
+        ],
         inside,
     );
 }

@@ -46,13 +46,13 @@ fn render(view: &View, refresh: Option<u16>) -> String {
         |html| head(html, refresh),
         |html| {
             html.node("header", &[], |html| summary(html, view, refresh));
-            html.node("main", &[], |html| {
+            html.node("main", &[("id", "view")], |html| {
                 section(html, "breakers", "Open breakers", |html| open_breakers(html, view));
                 section(html, "models", "Models", |html| models(html, view));
                 section(html, "channels", "Channels", |html| channels(html, view));
                 section(html, "nodes", "Nodes", |html| nodes::table(html, view));
             });
-            html.node("footer", &[], |html| footer(html, view));
+            html.node("footer", &[("id", "foot")], |html| footer(html, view));
         },
     )
 }
@@ -80,12 +80,15 @@ fn head(html: &mut Html, refresh: Option<u16>) {
     html.leaf("title", &[], "Sluice status");
     html.void("link", &[("rel", "stylesheet"), ("href", "/assets/sluice.css")]);
     html.void("link", &[("rel", "icon"), ("href", "/assets/sluice.svg")]);
+    if refresh.is_none() {
+        html.leaf("script", &[("src", "/assets/live.js"), ("defer", "")], "");
+    }
 }
 
 fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
     let day = view.day();
     html.leaf("h1", &[], "Sluice");
-    html.node("dl", &[("class", "summary")], |html| {
+    html.node("dl", &[("class", "summary"), ("id", "summary")], |html| {
         let revision = if day.revision == 0 { "none yet".to_owned() } else { day.revision.to_string() };
         let age = day.data_age().map_or("no data".to_owned(), |age| format!("{} old", words::span(age)));
         let nodes = format!("{} of {} connected", day.nodes_connected, day.nodes_known);
@@ -103,7 +106,8 @@ fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
             html.text(&format!("This page loads itself anew every {seconds} s. "));
             html.leaf("a", &[("href", "/")], "Stop that");
         }),
-        None => html.node("p", &[("class", "quiet")], |html| {
+        // The script says something else here.
+        None => html.node("p", &[("class", "quiet"), ("id", "live"), ("role", "status")], |html| {
             html.leaf("a", &[("href", "/?refresh=15")], "Load this page anew every 15 s");
         }),
     }

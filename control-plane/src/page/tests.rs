@@ -94,13 +94,20 @@ async fn names_from_outside_cannot_become_markup() {
     let fixture = busy().await;
     let _node = fixture.connect(HOSTILE, &[HOSTILE, "reseller"]);
     let html = get(&fixture, "/").await.body;
-    assert!(html.contains("&lt;script&gt;") && !html.contains("<script"), "{html}");
+    assert!(html.contains("&lt;script&gt;") && html.matches("<script").count() == 1, "{html}");
 }
 
 #[tokio::test]
-async fn the_page_needs_no_script_and_no_style_but_its_own_and_says_so_to_the_browser() {
+async fn the_page_has_no_script_and_no_style_but_its_own_and_says_so_to_the_browser() {
     let fixture = busy().await;
-    for path in ["/", "/api/v1/status", "/api/v1/series", "/assets/sluice.css", "/assets/sluice.svg"] {
+    for path in [
+        "/",
+        "/api/v1/status",
+        "/api/v1/series",
+        "/assets/sluice.css",
+        "/assets/live.js",
+        "/assets/sluice.svg",
+    ] {
         let answer = get(&fixture, path).await;
         assert_eq!(answer.status, StatusCode::OK, "{path}");
         let policy = answer.headers["content-security-policy"].to_str().unwrap();
@@ -111,7 +118,8 @@ async fn the_page_needs_no_script_and_no_style_but_its_own_and_says_so_to_the_br
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
     }
     let html = get(&fixture, "/").await.body;
-    assert!(!html.contains("style=") && !html.contains("<style") && !html.contains("<script"));
+    assert!(!html.contains("style=") && !html.contains("<style") && html.matches("<script").count() == 1);
+    assert!(html.contains("<script src=\"/assets/live.js\" defer=\"\"></script>"), "{html}");
     assert!(
         html.contains("href=\"/assets/sluice.css\"")
             && html.starts_with("<!doctype html>\n<html lang=\"en\">")
@@ -129,9 +137,39 @@ async fn the_page_loads_itself_anew_only_when_asked_and_not_too_often() {
         html.contains(&format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">"))
     };
     assert!(!get(&fixture, "/").await.body.contains("http-equiv"));
-    assert!(is_refreshed(&get(&fixture, "/?refresh=15").await.body, "15"));
+    let refreshed = get(&fixture, "/?refresh=15").await.body;
+    assert!(is_refreshed(&refreshed, "15") && !refreshed.contains("<script"), "{refreshed}");
     assert!(is_refreshed(&get(&fixture, "/?refresh=0").await.body, "5"));
     assert!(!get(&fixture, "/?refresh=x").await.body.contains("http-equiv"));
+}
+
+#[tokio::test]
+async fn open_pages_are_told_of_what_is_new_and_only_so_many() {
+    let fixture = Fixture::with_catalog().await;
+    let views = Arc::new(Views::new(fixture.plane.clone()));
+    let open = || live::events(axum::extract::State(views.clone()));
+    let first = open().await;
+    assert_eq!(first.headers()["content-type"], "text/event-stream");
+    let mut stream = first.into_body().into_data_stream();
+    fixture.plane.counted.send_modify(|windows| *windows += 1);
+    let told = tokio_stream::StreamExt::next(&mut stream).await.unwrap().unwrap();
+    assert_eq!(String::from_utf8_lossy(&told), format!("event: view\ndata: {NOW_MS}\n\n"));
+
+    let mut others = Vec::new();
+    for _ in 1..live::LISTENERS_MAX {
+        others.push(open().await);
+    }
+    let refused = open().await;
+    assert_eq!(
+        (refused.status(), &refused.headers()["retry-after"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &"30".parse().unwrap())
+    );
+    drop(others);
+    // A place is free again as soon as its page is gone.
+    let place = views.listeners.acquire().await.unwrap();
+    drop(place);
+    assert_eq!(open().await.status(), StatusCode::OK);
+    assert!(fixture.plane.streams.stop(std::time::Duration::from_secs(20)).await);
 }
 
 #[tokio::test]

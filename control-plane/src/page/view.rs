@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
+use super::live::LISTENERS_MAX;
 use crate::error::Error;
 use crate::nodes::{Finding, NodeView};
 use crate::observed::look;
@@ -52,6 +53,8 @@ pub struct NodeRow {
 pub struct Views {
     /// The control plane.
     pub plane: Arc<Plane>,
+    /// Places of pages that are told of changes.
+    pub listeners: Arc<Semaphore>,
     kept: Mutex<Option<Kept>>,
 }
 
@@ -64,7 +67,8 @@ struct Kept {
 impl Views {
     /// Nothing is gathered yet.
     pub fn new(plane: Arc<Plane>) -> Self {
-        Views { plane, kept: Mutex::new(None) }
+        let listeners = Arc::new(Semaphore::new(LISTENERS_MAX));
+        Views { plane, listeners, kept: Mutex::new(None) }
     }
 
     /// What there is to see now. Those who ask while it is being gathered wait for the same.
