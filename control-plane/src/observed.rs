@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod incidents;
 pub(crate) mod look;
 pub mod series;
 
@@ -143,6 +144,15 @@ impl Requests {
             Some(RequestOutcome::Refused(_)) | None => &mut self.refused,
         };
         *sum += count;
+    }
+
+    fn merge(&mut self, other: &Requests) {
+        self.served += other.served;
+        self.exhausted += other.exhausted;
+        self.cut += other.cut;
+        self.bad_request += other.bad_request;
+        self.canceled += other.canceled;
+        self.refused += other.refused;
     }
 }
 

@@ -2,8 +2,10 @@
 //! `observed` says; nothing is changed from here.
 
 mod api;
+mod badge;
 mod bars;
 mod html;
+mod incidents;
 mod live;
 mod nodes;
 mod rates;
@@ -42,6 +44,9 @@ pub fn routes(plane: Arc<Plane>) -> Router {
     Router::new()
         .route("/", get(status::show))
         .route("/api/v1/events", get(live::events))
+        .route("/api/v1/incidents", get(incidents::json))
+        .route("/incidents.atom", get(incidents::feed))
+        .route("/badge/{*name}", get(badge::show))
         .route("/assets/sluice.css", get(|| asset("text/css; charset=utf-8", CSS)))
         .route("/assets/live.js", get(|| asset("text/javascript; charset=utf-8", SCRIPT)))
         .route("/assets/sluice.svg", get(|| asset("image/svg+xml", ICON)))

@@ -14,6 +14,8 @@ use tokio::process::{Child, ChildStdout, Command};
 /// Wide as a desk's screen, and narrow as a phone's.
 const WIDTHS: [u32; 2] = [1280, 400];
 const THEMES: [&str; 2] = ["light", "dark"];
+/// What stands beside the status of a fleet with a model `m`.
+const DOCUMENTS: [&str; 2] = ["/incidents.atom", "/badge/m.svg"];
 /// Where the browser is; `tests/run` says it.
 const BROWSER: &str = "SLUICE_TEST_BROWSER";
 
@@ -30,6 +32,8 @@ pub struct View {
     pub tables: Vec<Table>,
     /// Everything that can be read on it.
     pub text: String,
+    /// The XML documents beside it, each with its status and its root.
+    pub documents: Vec<String>,
     /// Its pictures, as they are told to those who do not see them.
     pub pictures: Vec<String>,
 }
@@ -86,6 +90,7 @@ pub async fn look(address: SocketAddr, path: &str, name: &str) -> anyhow::Result
         "chromium": browser()?,
         "shots": shots.join(name),
         "views": views,
+        "documents": DOCUMENTS,
     });
     let output = Command::new("node")
         .arg(package_path("browser/look.mjs"))
@@ -158,6 +163,7 @@ fn view(seen: &Value, address: SocketAddr) -> View {
         tables: tables.map(table).collect(),
         text: text(&seen["text"]),
         pictures: texts(&seen["pictures"]),
+        documents: texts(&seen["documents"]),
     }
 }
 

@@ -53,6 +53,14 @@ function findOverflow() {
   return whole > width ? [`the page has ${whole} px in ${width}`, ...found] : found;
 }
 
+/** In the page: the root of an XML document, or why it is none. */
+async function readXml(path) {
+  const answer = await fetch(path);
+  const kind = answer.headers.get("content-type").split(";")[0];
+  const root = new DOMParser().parseFromString(await answer.text(), kind === "image/svg+xml" ? kind : "application/xml");
+  return `${path} ${answer.status} ${root.querySelector("parsererror")?.textContent ?? root.documentElement.nodeName}`;
+}
+
 async function look({ theme, width }) {
   const context = await browser.newContext({
     colorScheme: theme,
@@ -88,6 +96,7 @@ async function look({ theme, width }) {
     tables: await page.evaluate(readTables),
     text: await page.evaluate(() => document.body.innerText),
     pictures: await page.evaluate(readPictures),
+    documents: await Promise.all(plan.documents.map((path) => page.evaluate(readXml, path))),
   };
   await context.close();
   return seen;

@@ -78,6 +78,14 @@ async fn the_page_shows_exactly_what_was_counted_in_both_themes_and_on_a_phone()
         assert_eq!(pictures("requests by", seen), 2, "{:?}", view.pictures);
         assert_eq!(pictures("requests by", ": no data []"), 2, "{:?}", view.pictures);
         assert!(view.text.contains("p2 is open on node-1"), "{}", view.text);
+        for said in [
+            "goes on",
+            "Callers saw 76.92 %: 10 served, 3 failed (3 exhausted).",
+            "What failed most: p1 overloaded 7, p2 upstream_error 3.",
+        ] {
+            assert!(view.text.contains(said), "{said} is not in\n{}", view.text);
+        }
+        assert_eq!(view.documents, ["/incidents.atom 200 feed", "/badge/m.svg 200 svg"], "{}", view.name);
         let node = view.table("What each node runs")?.row("node-1")?;
         assert_eq!(node[..4], ["in sync", "1", "p2", "0"], "{}", view.name);
         assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));

@@ -8,6 +8,7 @@ use common::catalog::{Catalog, did_you_mean};
 use common::id::Model;
 use common::limits::WINDOW_LENGTH;
 
+use super::incidents::{Incident, Part, incidents};
 use super::series::{Series, Steps};
 use super::{Fleet, Status, since_ms};
 use crate::error::Error;
@@ -73,6 +74,27 @@ pub async fn series(
         }
         _ => Ok(series),
     }
+}
+
+/// Incidents are told for so long.
+pub const INCIDENTS_OF: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const FIVE_MINUTES_MS: u64 = 5 * 60 * 1000;
+
+/// The incidents of the last week, the newest first: by five minutes as long as counts are kept by the minute, by the
+/// hour before.
+pub async fn recent_incidents(plane: &Plane) -> Result<Vec<Incident>, Error> {
+    let now_ms = plane.clock.now_ms();
+    // An hour before they are put together, so that none of an hour is taken for one of its minutes.
+    let border_ms = since_ms(now_ms, BY_HOUR_AFTER.saturating_sub(HOUR), HOUR);
+    let from_ms = since_ms(now_ms, INCIDENTS_OF, HOUR);
+    let hour_ms = HOUR.as_millis() as u64;
+    let hours = plane.store.windows(from_ms, hour_ms, None).await?;
+    let minutes = plane.store.windows(border_ms, FIVE_MINUTES_MS, None).await?;
+    let parts = [
+        Part { counted: &hours, from_ms, until_ms: border_ms, step_ms: hour_ms },
+        Part { counted: &minutes, from_ms: border_ms, until_ms: u64::MAX, step_ms: FIVE_MINUTES_MS },
+    ];
+    Ok(incidents(&parts, now_ms))
 }
 
 /// The catalog and the nodes as they are now.

@@ -112,7 +112,8 @@ pub fn said(error: &Error) -> (StatusCode, &'static str, String) {
     }
 }
 
-fn refused(error: &Error) -> Response {
+/// The answer to who cannot be answered.
+pub fn refused(error: &Error) -> Response {
     let (status, code, message) = said(error);
     (status, Json(Refused { error: Reason { code, message } })).into_response()
 }

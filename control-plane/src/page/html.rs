@@ -19,6 +19,13 @@ impl Html {
         html.0
     }
 
+    /// A document of XML, whose root this is. XML escapes as HTML does.
+    pub fn xml(root: &'static str, attributes: Attributes<'_>, inside: impl FnOnce(&mut Html)) -> String {
+        let mut xml = Html("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n".to_owned());
+        xml.node(root, attributes, inside);
+        xml.0
+    }
+
     /// A part of a document.
     #[cfg(test)]
     pub fn part(inside: impl FnOnce(&mut Html)) -> String {

@@ -14,7 +14,7 @@ use super::bars::Bar;
 use super::html::Html;
 use super::rates::{self, Row};
 use super::view::{View, Views};
-use super::{nodes, words};
+use super::{incidents, nodes, words};
 use crate::observed::series::{ChannelSeries, ModelSeries};
 use crate::observed::{ChannelStatus, ModelStatus};
 
@@ -48,6 +48,7 @@ fn render(view: &View, refresh: Option<u16>) -> String {
             html.node("header", &[], |html| summary(html, view, refresh));
             html.node("main", &[("id", "view")], |html| {
                 section(html, "breakers", "Open breakers", |html| open_breakers(html, view));
+                section(html, "incidents", "Incidents", |html| incidents::section(html, view));
                 section(html, "models", "Models", |html| models(html, view));
                 section(html, "channels", "Channels", |html| channels(html, view));
                 section(html, "nodes", "Nodes", |html| nodes::table(html, view));
@@ -80,6 +81,13 @@ fn head(html: &mut Html, refresh: Option<u16>) {
     html.leaf("title", &[], "Sluice status");
     html.void("link", &[("rel", "stylesheet"), ("href", "/assets/sluice.css")]);
     html.void("link", &[("rel", "icon"), ("href", "/assets/sluice.svg")]);
+    let feed = [
+        ("rel", "alternate"),
+        ("type", "application/atom+xml"),
+        ("title", "Incidents"),
+        ("href", "/incidents.atom"),
+    ];
+    html.void("link", &feed);
     if refresh.is_none() {
         html.leaf("script", &[("src", "/assets/live.js"), ("defer", "")], "");
     }
@@ -222,6 +230,10 @@ fn footer(html: &mut Html, view: &View) {
         html.leaf("a", &[("href", "/api/v1/status")], "status");
         html.text(" and ");
         html.leaf("a", &[("href", "/api/v1/series")], "series");
+        html.text(", ");
+        html.leaf("a", &[("href", "/api/v1/incidents")], "incidents");
+        html.text("; incidents also as an ");
+        html.leaf("a", &[("href", "/incidents.atom")], "Atom feed");
         html.text(". Success of attempts: ok / (ok + failed); ");
         html.text("of requests: served / (served + exhausted + cut).");
     });

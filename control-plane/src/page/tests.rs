@@ -144,6 +144,57 @@ async fn the_page_loads_itself_anew_only_when_asked_and_not_too_often() {
 }
 
 #[tokio::test]
+async fn incidents_stand_on_the_page_in_the_json_and_in_the_feed_with_what_callers_saw() {
+    let fixture = busy().await;
+    let calm = get(&fixture, "/").await.body;
+    assert!(calm.contains("None was observed in the last 7 days."), "one in a hundred is none\n{calm}");
+    fixture
+        .count(4, 40 * 60, &[("reseller", "timeout", 9)], &[("served", 1), ("exhausted", 8), ("cut", 1)])
+        .await;
+    let html = get(&fixture, "/").await.body;
+    for shown in [
+        "<strong>gpt-4o</strong> <span>from 2026-11-30 13:00 UTC to 2026-11-30 13:05 UTC, 5 min</span>",
+        "Callers saw 10.00 %: 1 served, 9 failed (8 exhausted, 1 cut).",
+        "What failed most: reseller timeout 9.",
+    ] {
+        assert!(html.contains(shown), "{shown} is not in\n{html}");
+    }
+    let json = get(&fixture, "/api/v1/incidents").await.json();
+    let incident = &json["incidents"][0];
+    assert_eq!((&incident["model"], &incident["success_rate"]), (&"gpt-4o".into(), &0.1.into()));
+    assert_eq!(
+        incident["causes"],
+        serde_json::json!([{"channel": "reseller", "class": "timeout", "count": 9}])
+    );
+    let feed = get(&fixture, "/incidents.atom").await;
+    assert_eq!(feed.headers["content-type"], "application/atom+xml; charset=utf-8");
+    for part in [
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">",
+        ":6770742d346f</id>",
+        "<updated>2026-11-30T13:05:00Z</updated>",
+    ] {
+        assert!(feed.body.contains(part), "{part} is not in\n{}", feed.body);
+    }
+}
+
+#[tokio::test]
+async fn a_badge_says_what_callers_of_its_model_saw() {
+    let fixture = busy().await;
+    let badge = get(&fixture, "/badge/gpt-4o.svg").await;
+    assert_eq!(
+        (badge.status, &badge.headers["content-type"]),
+        (StatusCode::OK, &"image/svg+xml".parse().unwrap())
+    );
+    assert!(badge.body.contains("aria-label=\"gpt-4o: 99.09 % in 24 h\""), "{}", badge.body);
+    let silent = Fixture::with_catalog().await;
+    let badge = get(&silent, "/badge/gpt-4o.svg").await.body;
+    assert!(badge.contains("gpt-4o: no data") && !badge.contains('%'), "{badge}");
+    for path in ["/badge/gpt-4o", "/badge/gpt-5.svg", "/badge/.svg"] {
+        assert_eq!(get(&fixture, path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn open_pages_are_told_of_what_is_new_and_only_so_many() {
     let fixture = Fixture::with_catalog().await;
     let views = Arc::new(Views::new(fixture.plane.clone()));

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::live::LISTENERS_MAX;
 use crate::error::Error;
 use crate::nodes::{Finding, NodeView};
+use crate::observed::incidents::Incident;
 use crate::observed::look;
 use crate::observed::series::Series;
 use crate::observed::{ChannelStatus, ModelStatus, Status};
@@ -36,6 +37,8 @@ pub struct View {
     pub hours: Series,
     /// The last 90 days, each.
     pub days: Series,
+    /// What callers went through in the last 7 days, the newest first.
+    pub incidents: Vec<Incident>,
     /// The fleet.
     pub nodes: Vec<NodeRow>,
 }
@@ -91,10 +94,11 @@ impl View {
         let spans = [span(0).await?, span(1).await?, span(2).await?, span(3).await?, span(4).await?];
         let hours = look::series(plane, DAY, HOUR, None).await?;
         let days = look::series(plane, SPANS[4].1, DAY, None).await?;
+        let incidents = look::recent_incidents(plane).await?;
         let wanted = plane.wanted()?;
         let rows = plane.nodes.list(Some(&wanted)).into_iter();
         let nodes = rows.map(|node| NodeRow { violations: node.violations(), node }).collect();
-        Ok(View { spans, hours, days, nodes })
+        Ok(View { spans, hours, days, incidents, nodes })
     }
 
     /// The last 24 hours: what is said beside the rates is of these.

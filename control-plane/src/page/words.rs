@@ -21,9 +21,24 @@ pub fn moment(at_ms: u64) -> String {
     written(at_ms, "%Y-%m-%d %H:%M:%S UTC")
 }
 
+/// A moment, to the minute.
+pub fn minute(at_ms: u64) -> String {
+    written(at_ms, "%Y-%m-%d %H:%M UTC")
+}
+
+/// A moment as machines read it.
+pub fn stamp(at_ms: u64) -> String {
+    written(at_ms, "%Y-%m-%dT%H:%M:%SZ")
+}
+
+/// A name where few characters may stand.
+pub fn hex(name: &str) -> String {
+    name.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The beginning of a step: a day, or a time of it.
 pub fn step(at_ms: u64, step_seconds: u64) -> String {
-    written(at_ms, if step_seconds >= 86_400 { "%Y-%m-%d" } else { "%Y-%m-%d %H:%M UTC" })
+    if step_seconds >= 86_400 { written(at_ms, "%Y-%m-%d") } else { minute(at_ms) }
 }
 
 fn written(at_ms: u64, form: &str) -> String {
