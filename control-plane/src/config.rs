@@ -48,8 +48,10 @@ pub struct Config {
     pub node_token_file: Option<PathBuf>,
     /// The issuer whose tokens are taken, if there is one.
     pub oidc: Option<Trust>,
-    /// Whether everybody may see the status.
+    /// Whether everybody may see the status of the models.
     pub public_status: bool,
+    /// Whether everybody may see their channels, too.
+    pub public_channels: bool,
     /// Certificate and key of the listeners.
     pub tls: Option<TlsFiles>,
     /// The authorities of nodes, and the key of the first; `None`: of its own.
@@ -177,11 +179,19 @@ impl Config {
             settings.oidc_role_claim,
             settings.oidc_role_map,
         );
+        let public_status = settings.public_status.unwrap_or(false);
+        let public_channels = settings.public_channels.unwrap_or(false);
+        if public_channels && !public_status {
+            faults.add::<()>(
+                "--public-channels shows channels on the page that --public-status opens: give both",
+            );
+        }
         faults.finish(Config {
             admin_token,
             node_token_file: settings.node_token_file.filter(given),
             oidc,
-            public_status: settings.public_status.unwrap_or(false),
+            public_status,
+            public_channels,
             data_dir: settings.data_dir.unwrap_or_else(|| DATA_DIR.into()),
             admin_listen,
             fleet_listen,

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{AppendHeaders, IntoResponse as _, Response};
+use axum::response::{AppendHeaders, IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -17,7 +17,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::access::Role;
 use crate::grpc::auth::admin::{Guard, Refused, peer, shown};
-use crate::page;
+use crate::page::{self, Sees};
 use crate::plane::Plane;
 
 /// Whether the process should get new work.
@@ -44,8 +44,8 @@ impl Ready {
 pub enum Open {
     /// All of it: the listener stands on loopback.
     Everything,
-    /// The probes, the status page and the JSON behind it.
-    Status,
+    /// The probes, and of the status page and the JSON behind it what everybody sees; operators see all.
+    Status(Sees),
     /// What load balancers ask.
     Probes,
 }
@@ -53,12 +53,17 @@ pub enum Open {
 /// The routes of the http listener.
 pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: &Guard, open: Open) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state(plane.clone());
+    // Where who calls is asked for, a browser shows it from then on.
+    let operator = Router::new().route("/operator", get(async || Redirect::to("/")));
     let status = page::routes(plane.clone());
     let asking = from_fn_with_state(guard.clone(), require);
     probes(ready).merge(match open {
-        Open::Everything => metrics.merge(status),
-        Open::Status => metrics.layer(asking).merge(status),
-        Open::Probes => metrics.merge(status).layer(asking),
+        Open::Everything => metrics.merge(operator).merge(status.layer(Extension(Sees::All))),
+        Open::Status(sees) => {
+            let telling = from_fn_with_state((guard.clone(), sees), tell);
+            metrics.merge(operator).layer(asking).merge(status.layer(telling))
+        }
+        Open::Probes => metrics.merge(operator).merge(status.layer(Extension(Sees::All))).layer(asking),
     })
 }
 
@@ -80,17 +85,55 @@ async fn metrics(State(plane): State<Arc<Plane>>) -> Response {
     ([(CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// Lets in who may read. A browser shows the token as the password of whatever user.
+/// Lets in who may read.
 async fn require(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let headers = request.headers();
-    let (shown, from) = (shown(headers).or_else(|| password(headers)), peer(request.extensions()));
-    let path = request.uri().path().to_owned();
-    let refused = match guard.admit(shown, from, Role::Viewer, &path).await {
-        Ok(_) => return next.run(request).await,
+    match check(&guard, Shown::of(&request)).await {
+        Ok(()) => next.run(request).await,
+        Err(refused) => *refused,
+    }
+}
+
+/// Lets everybody in, to see as much as they may.
+async fn tell(State((guard, everybody)): State<(Guard, Sees)>, mut request: Request, next: Next) -> Response {
+    let sees = if request.headers().contains_key(AUTHORIZATION) {
+        if let Err(refused) = check(&guard, Shown::of(&request)).await {
+            return *refused;
+        }
+        Sees::All
+    } else {
+        everybody
+    };
+    request.extensions_mut().insert(sees);
+    next.run(request).await
+}
+
+/// What is shown by whom for what: what a request says of who calls.
+struct Shown {
+    token: Option<Vec<u8>>,
+    from: String,
+    path: String,
+}
+
+impl Shown {
+    /// A browser shows the token as the password of whatever user.
+    fn of(request: &Request) -> Self {
+        let headers = request.headers();
+        Shown {
+            token: shown(headers).or_else(|| password(headers)),
+            from: peer(request.extensions()),
+            path: request.uri().path().to_owned(),
+        }
+    }
+}
+
+/// Whether who calls may read.
+async fn check(guard: &Guard, Shown { token, from, path }: Shown) -> Result<(), Box<Response>> {
+    let refused = match guard.admit(token, from, Role::Viewer, &path).await {
+        Ok(_) => return Ok(()),
         Err(refused) => refused,
     };
     let said = format!("{}\n", refused.said());
-    match refused {
+    Err(Box::new(match refused {
         Refused::Forbidden { .. } | Refused::NoRole { .. } => (StatusCode::FORBIDDEN, said).into_response(),
         Refused::Away => (StatusCode::SERVICE_UNAVAILABLE, said).into_response(),
         Refused::Unknown(_) => {
@@ -98,7 +141,7 @@ async fn require(State(guard): State<Guard>, request: Request, next: Next) -> Re
             let challenge = AppendHeaders(ways.map(|way| (WWW_AUTHENTICATE, way)));
             (StatusCode::UNAUTHORIZED, challenge, said).into_response()
         }
-    }
+    }))
 }
 
 fn password(headers: &HeaderMap) -> Option<Vec<u8>> {
@@ -156,11 +199,11 @@ mod tests {
             let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
             (status, ways, String::from_utf8_lossy(&body).into_owned())
         };
-        let all = ["/healthz", "/", "/api/v1/status", "/assets/sluice.css", "/metrics"];
+        let all = ["/healthz", "/", "/api/v1/status", "/assets/sluice.css", "/metrics", "/operator"];
         for (open, statuses) in [
-            (Open::Everything, [200, 200, 200, 200, 200]),
-            (Open::Status, [200, 200, 200, 200, 401]),
-            (Open::Probes, [200, 401, 401, 401, 401]),
+            (Open::Everything, [200, 200, 200, 200, 200, 303]),
+            (Open::Status(Sees::Models), [200, 200, 200, 200, 401, 401]),
+            (Open::Probes, [200, 401, 401, 401, 401, 401]),
         ] {
             for (path, status) in all.into_iter().zip(statuses) {
                 assert_eq!(get(open, path, None).await.0, status, "{path} with {open:?}");
@@ -168,6 +211,17 @@ mod tests {
         }
         let wrong = get(Open::Probes, "/metrics", Some("Bearer wrong".to_owned())).await;
         assert_eq!(wrong, (401, 2, "the token is wrong\n".to_owned()));
+        for (everybody, sees) in [(Sees::Models, [false, false]), (Sees::Channels, [true, false])] {
+            let open = Open::Status(everybody);
+            let shown = Some(format!("Bearer {viewer}"));
+            let has = |(_, _, body): &(u16, usize, String)| {
+                ["reseller", "No node was ever connected"].map(|what| body.contains(what))
+            };
+            assert_eq!(has(&get(open, "/", None).await), sees, "{everybody:?}");
+            assert_eq!(has(&get(open, "/", shown).await), [true, true], "an operator sees all");
+            let wrong = get(open, "/", Some("Bearer wrong".to_owned())).await;
+            assert_eq!((wrong.0, has(&wrong)), (401, [false, false]));
+        }
         for shown in [
             "Bearer s3cret".to_owned(),
             format!("Bearer {viewer}"),

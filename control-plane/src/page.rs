@@ -9,6 +9,7 @@ mod incidents;
 mod live;
 mod nodes;
 mod rates;
+mod sees;
 mod status;
 mod view;
 mod words;
@@ -25,6 +26,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::plane::Plane;
+pub use sees::Sees;
 use view::Views;
 
 const CSS: &str = include_str!("page/sluice.css");
@@ -35,7 +37,8 @@ const ICON: &str = include_str!("page/sluice.svg");
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The paths of the status page and of the JSON API. Who may see them is the listener's matter.
+/// The paths of the status page and of the JSON API. Who may see them is the listener's matter: each request carries
+/// what is seen as an extension, [`Sees`].
 pub fn routes(plane: Arc<Plane>) -> Router {
     let json = Router::new()
         .route("/api/v1/status", get(api::status))

@@ -35,6 +35,7 @@ use crate::leader::Leader;
 use crate::listener::{Door, Listener, Protocol};
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
+use crate::page::Sees;
 use crate::plane::Plane;
 use crate::revision::head::Head;
 use crate::secrets::keyring::{KeyFileFault, Keyring, OpenFault};
@@ -160,7 +161,7 @@ pub async fn serve_with(
     let guard = Guard::new(plane.clone(), admin_token, oidc);
     let open = match (http.ip().to_canonical().is_loopback(), config.public_status) {
         (true, _) => Open::Everything,
-        (false, true) => Open::Status,
+        (false, true) => Open::Status(if config.public_channels { Sees::Channels } else { Sees::Models }),
         (false, false) => Open::Probes,
     };
     let [admin_door, fleet_door, http_door] = doors;

@@ -78,6 +78,16 @@ impl Table {
 
 /// Looks at a page of this listener, in every theme at every width; the screenshots are named after `name`.
 pub async fn look(address: SocketAddr, path: &str, name: &str) -> anyhow::Result<Vec<View>> {
+    look_as(None, address, path, name).await
+}
+
+/// The same, as somebody who shows this token when the browser is asked for a password.
+pub async fn look_as(
+    token: Option<&str>,
+    address: SocketAddr,
+    path: &str,
+    name: &str,
+) -> anyhow::Result<Vec<View>> {
     let tools = tools_dir()?;
     let shots = tools.join("screenshots");
     std::fs::create_dir_all(&shots)?;
@@ -91,6 +101,7 @@ pub async fn look(address: SocketAddr, path: &str, name: &str) -> anyhow::Result
         "shots": shots.join(name),
         "views": views,
         "documents": DOCUMENTS,
+        "token": token,
     });
     let output = Command::new("node")
         .arg(package_path("browser/look.mjs"))

@@ -66,6 +66,7 @@ async function look({ theme, width }) {
     colorScheme: theme,
     viewport: { width, height: 900 },
     reducedMotion: "reduce",
+    httpCredentials: plan.token ? { username: "me", password: plan.token } : undefined,
   });
   const page = await context.newPage();
   const said = [];

@@ -1,4 +1,5 @@
 //! What people see: the pages of a real control plane and its node, in a real browser.
 
 mod driver;
+mod public;
 mod status;

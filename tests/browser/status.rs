@@ -9,7 +9,7 @@ use harness::provider::{Provider, Script};
 use crate::driver::{Open, look};
 
 /// One node, whose counts are there within seconds.
-fn short_windows() -> Plan {
+pub fn short_windows() -> Plan {
     Plan { nodes: 1, node_args: vec!["--window".to_owned(), "1s".to_owned()], ..Plan::default() }
 }
 

@@ -56,10 +56,14 @@ pub struct Settings {
     /// Which value of that claim means which role; several with commas [default: the names of the roles]
     #[arg(long, env = "SLUICE_OIDC_ROLE_MAP", value_name = "VALUE=ROLE", value_delimiter = ',')]
     pub oidc_role_map: Option<Vec<String>>,
-    /// Off loopback, show the status page and /api/v1/status to everybody
+    /// Off loopback, show the models on the status page and in the JSON behind it to everybody
     #[arg(long, env = "SLUICE_PUBLIC_STATUS", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub public_status: Option<bool>,
+    /// With --public-status, show everybody the names of channels and what they did, too
+    #[arg(long, env = "SLUICE_PUBLIC_CHANNELS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", value_parser = BoolishValueParser::new())]
+    pub public_channels: Option<bool>,
     /// PEM file with the certificate chain of the three listeners
     #[arg(long, env = "SLUICE_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,

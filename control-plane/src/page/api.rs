@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 
+use super::sees::{PublicSeries, PublicStatus, Sees};
 use crate::error::Error;
 use crate::observed::look::{self, WINDOW_DEFAULT};
 use crate::plane::Plane;
@@ -50,7 +51,11 @@ struct Reason {
 }
 
 /// Answers with what was observed.
-pub async fn status(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, QueryRejection>) -> Response {
+pub async fn status(
+    State(plane): State<Arc<Plane>>,
+    Extension(sees): Extension<Sees>,
+    ask: Result<Query<Ask>, QueryRejection>,
+) -> Response {
     let ask = match ask {
         Ok(Query(ask)) => ask,
         Err(rejection) => return invalid(rejection.body_text()),
@@ -61,7 +66,8 @@ pub async fn status(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, Que
     };
     let model = ask.model.as_deref().filter(|model| !model.is_empty());
     match look::status(&plane, window, model).await {
-        Ok(status) => Json(status).into_response(),
+        Ok(status) if sees.is_operator() => Json(status).into_response(),
+        Ok(status) => Json(PublicStatus::of(status, sees)).into_response(),
         Err(error) => refused(&error),
     }
 }
@@ -69,6 +75,7 @@ pub async fn status(State(plane): State<Arc<Plane>>, ask: Result<Query<Ask>, Que
 /// Answers with what was observed over time.
 pub async fn series(
     State(plane): State<Arc<Plane>>,
+    Extension(sees): Extension<Sees>,
     ask: Result<Query<AskSeries>, QueryRejection>,
 ) -> Response {
     let ask = match ask {
@@ -85,7 +92,8 @@ pub async fn series(
     };
     let model = ask.model.as_deref().filter(|model| !model.is_empty());
     match look::series(&plane, window, step, model).await {
-        Ok(series) => Json(series).into_response(),
+        Ok(series) if sees.is_operator() => Json(series).into_response(),
+        Ok(series) => Json(PublicSeries::of(series, sees)).into_response(),
         Err(error) => refused(&error),
     }
 }

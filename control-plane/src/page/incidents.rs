@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 
 use super::api::refused;
 use super::html::Html;
+use super::sees::Sees;
 use super::view::{View, Views};
 use super::words;
 use crate::observed::incidents::Incident;
@@ -22,29 +23,34 @@ const SHOWN_MAX: usize = 20;
 const FEED_PRECISION_SECONDS_MAX: u64 = 5 * 60;
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct Told {
     at_ms: u64,
-    incidents: &'a [Incident],
+    incidents: Vec<Incident>,
 }
 
 /// Answers with the incidents as JSON.
-pub async fn json(State(views): State<Arc<Views>>) -> Response {
+pub async fn json(State(views): State<Arc<Views>>, Extension(sees): Extension<Sees>) -> Response {
     match views.look().await {
-        Ok(view) => Json(Told { at_ms: view.day().at_ms, incidents: &view.incidents }).into_response(),
+        Ok(view) => {
+            let incidents = view.incidents.iter().map(|incident| sees.incident(incident)).collect();
+            Json(Told { at_ms: view.day().at_ms, incidents }).into_response()
+        }
         Err(error) => refused(&error),
     }
 }
 
 /// Answers with the incidents as a feed.
-pub async fn feed(State(views): State<Arc<Views>>) -> Response {
+pub async fn feed(State(views): State<Arc<Views>>, Extension(sees): Extension<Sees>) -> Response {
     match views.look().await {
-        Ok(view) => ([(CONTENT_TYPE, "application/atom+xml; charset=utf-8")], atom(&view)).into_response(),
+        Ok(view) => {
+            ([(CONTENT_TYPE, "application/atom+xml; charset=utf-8")], atom(&view, sees)).into_response()
+        }
         Err(error) => refused(&error),
     }
 }
 
 /// The section of the page.
-pub fn section(html: &mut Html, view: &View) {
+pub fn section(html: &mut Html, view: &View, sees: Sees) {
     if view.incidents.is_empty() {
         return html.leaf("p", &[], "None was observed in the last 7 days.");
     }
@@ -55,7 +61,7 @@ pub fn section(html: &mut Html, view: &View) {
                 html.text(" ");
                 html.leaf("span", &[], &when(incident));
                 html.leaf("p", &[], &seen(incident));
-                if !incident.causes.is_empty() {
+                if sees.has_channels() && !incident.causes.is_empty() {
                     html.leaf("p", &[("class", "quiet")], &causes(incident));
                 }
             });
@@ -93,7 +99,7 @@ fn causes(incident: &Incident) -> String {
     format!("What failed most: {}.", said.collect::<Vec<_>>().join(", "))
 }
 
-fn atom(view: &View) -> String {
+fn atom(view: &View, sees: Sees) -> String {
     let told = || view.incidents.iter().filter(|i| i.precision_seconds <= FEED_PRECISION_SECONDS_MAX);
     let updated = told().map(|incident| updated_ms(incident, view)).max();
     Html::xml("feed", &[("xmlns", "http://www.w3.org/2005/Atom")], |xml| {
@@ -112,7 +118,7 @@ fn atom(view: &View) -> String {
                 xml.leaf("updated", &[], &words::stamp(updated_ms(incident, view)));
                 xml.leaf("link", &[("rel", "alternate"), ("href", "/#incidents")], "");
                 let mut text = seen(incident);
-                if !incident.causes.is_empty() {
+                if sees.has_channels() && !incident.causes.is_empty() {
                     text = format!("{text} {}", causes(incident));
                 }
                 xml.leaf("summary", &[], &text);

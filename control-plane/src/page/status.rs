@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
@@ -13,6 +14,7 @@ use super::api::said;
 use super::bars::Bar;
 use super::html::Html;
 use super::rates::{self, Row};
+use super::sees::Sees;
 use super::view::{View, Views};
 use super::{incidents, nodes, words};
 use crate::observed::series::{ChannelSeries, ModelSeries};
@@ -26,13 +28,17 @@ pub struct Ask {
 }
 
 /// Answers with the page.
-pub async fn show(State(views): State<Arc<Views>>, ask: Result<Query<Ask>, QueryRejection>) -> Response {
+pub async fn show(
+    State(views): State<Arc<Views>>,
+    Extension(sees): Extension<Sees>,
+    ask: Result<Query<Ask>, QueryRejection>,
+) -> Response {
     let refresh = ask
         .ok()
         .and_then(|Query(ask)| ask.refresh?.parse::<u16>().ok())
         .map(|seconds| seconds.clamp(5, 3600));
     match views.look().await {
-        Ok(view) => Page(render(&view, refresh)).into_response(),
+        Ok(view) => Page(render(&view, sees, refresh)).into_response(),
         Err(error) => {
             let (status, _, message) = said(&error);
             (status, Page(render_fault(status, &message))).into_response()
@@ -41,19 +47,23 @@ pub async fn show(State(views): State<Arc<Views>>, ask: Result<Query<Ask>, Query
 }
 
 /// The page as HTML; with `refresh` it loads itself anew after so many seconds.
-fn render(view: &View, refresh: Option<u16>) -> String {
+fn render(view: &View, sees: Sees, refresh: Option<u16>) -> String {
     Html::document(
         |html| head(html, refresh),
         |html| {
-            html.node("header", &[], |html| summary(html, view, refresh));
+            html.node("header", &[], |html| summary(html, view, sees, refresh));
             html.node("main", &[("id", "view")], |html| {
-                section(html, "breakers", "Open breakers", |html| open_breakers(html, view));
-                section(html, "incidents", "Incidents", |html| incidents::section(html, view));
-                section(html, "models", "Models", |html| models(html, view));
-                section(html, "channels", "Channels", |html| channels(html, view));
-                section(html, "nodes", "Nodes", |html| nodes::table(html, view));
+                if sees.is_operator() {
+                    section(html, "breakers", "Open breakers", |html| open_breakers(html, view));
+                }
+                section(html, "incidents", "Incidents", |html| incidents::section(html, view, sees));
+                section(html, "models", "Models", |html| models(html, view, sees));
+                if sees.is_operator() {
+                    section(html, "channels", "Channels", |html| channels(html, view));
+                    section(html, "nodes", "Nodes", |html| nodes::table(html, view));
+                }
             });
-            html.node("footer", &[("id", "foot")], |html| footer(html, view));
+            html.node("footer", &[("id", "foot")], |html| footer(html, view, sees));
         },
     )
 }
@@ -93,7 +103,7 @@ fn head(html: &mut Html, refresh: Option<u16>) {
     }
 }
 
-fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
+fn summary(html: &mut Html, view: &View, sees: Sees, refresh: Option<u16>) {
     let day = view.day();
     html.leaf("h1", &[], "Sluice");
     html.node("dl", &[("class", "summary"), ("id", "summary")], |html| {
@@ -101,8 +111,9 @@ fn summary(html: &mut Html, view: &View, refresh: Option<u16>) {
         let age = day.data_age().map_or("no data".to_owned(), |age| format!("{} old", words::span(age)));
         let nodes = format!("{} of {} connected", day.nodes_connected, day.nodes_known);
         let rollout = day.rollout.clone().map(|rollout| ("Rollout", rollout));
-        let told = [("Revision", revision), ("Nodes", nodes), ("Newest data", age)];
-        for (name, value) in told.into_iter().chain(rollout) {
+        let of_fleet = [("Revision", revision), ("Nodes", nodes)].into_iter();
+        let told = of_fleet.filter(|_| sees.is_operator()).chain([("Newest data", age)]);
+        for (name, value) in told.chain(rollout.filter(|_| sees.is_operator())) {
             html.node("div", &[], |html| {
                 html.leaf("dt", &[], name);
                 html.leaf("dd", &[], &value);
@@ -136,11 +147,11 @@ fn open_breakers(html: &mut Html, view: &View) {
     });
 }
 
-fn models(html: &mut Html, view: &View) {
+fn models(html: &mut Html, view: &View, sees: Sees) {
     html.leaf(
         "p",
         &[("class", "quiet")],
-        "What callers saw (requests), beside what the channels did for it (attempts). Each bar is an hour of the last \
+        "What callers saw (requests), and what the channels did for it (attempts) where they are shown. Each bar is an hour of the last \
          24, or a day of the last 90. The taller, the worse: low where at most one in a thousand failed, higher up to one \
          in a hundred, full above that; a grey line is no data. Times to the first byte are of the last 24 h, each at most that long.",
     );
@@ -163,7 +174,7 @@ fn models(html: &mut Html, view: &View) {
                 bars(hours),
                 bars(days),
             );
-            for ChannelStatus { channel, .. } in channels {
+            for ChannelStatus { channel, .. } in channels.iter().filter(|_| sees.has_channels()) {
                 let first_byte = view.channel_of(2, model, channel).and_then(|seen| seen.first_byte);
                 let first_byte = words::first_byte(first_byte);
                 rates::row(
@@ -224,7 +235,7 @@ fn channel_bars(channels: Option<&[ChannelSeries]>, name: &str) -> Vec<Bar> {
     found.map(|channel| channel.points.iter().map(Bar::from).collect()).unwrap_or_default()
 }
 
-fn footer(html: &mut Html, view: &View) {
+fn footer(html: &mut Html, view: &View, sees: Sees) {
     html.node("p", &[("class", "quiet")], |html| {
         html.text(&format!("As of {}. The same as JSON: ", words::moment(view.day().at_ms)));
         html.leaf("a", &[("href", "/api/v1/status")], "status");
@@ -236,6 +247,10 @@ fn footer(html: &mut Html, view: &View) {
         html.leaf("a", &[("href", "/incidents.atom")], "Atom feed");
         html.text(". Success of attempts: ok / (ok + failed); ");
         html.text("of requests: served / (served + exhausted + cut).");
+        if !sees.is_operator() {
+            html.text(" ");
+            html.leaf("a", &[("href", "/operator")], "For operators");
+        }
     });
 }
 

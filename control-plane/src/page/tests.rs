@@ -22,8 +22,13 @@ impl Answer {
 }
 
 async fn get(fixture: &Fixture, path: &str) -> Answer {
+    get_as(fixture, Sees::All, path).await
+}
+
+async fn get_as(fixture: &Fixture, sees: Sees, path: &str) -> Answer {
     let request = Request::get(path).body(Body::empty()).unwrap();
-    let response = routes(fixture.plane.clone()).oneshot(request).await.unwrap();
+    let routes = routes(fixture.plane.clone()).layer(axum::Extension(sees));
+    let response = routes.oneshot(request).await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
     Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
@@ -175,6 +180,44 @@ async fn incidents_stand_on_the_page_in_the_json_and_in_the_feed_with_what_calle
     ] {
         assert!(feed.body.contains(part), "{part} is not in\n{}", feed.body);
     }
+}
+
+#[tokio::test]
+async fn everybody_sees_models_and_channels_only_where_they_may() {
+    let fixture = busy().await;
+    let _node = fixture.connect("node-a", &["reseller"]);
+    fixture.count(4, 40 * 60, &[("reseller", "timeout", 9)], &[("served", 1), ("exhausted", 9)]).await;
+    let paths = [
+        "/",
+        "/api/v1/status?window=24h",
+        "/api/v1/series",
+        "/api/v1/incidents",
+        "/incidents.atom",
+        "/badge/gpt-4o.svg",
+    ];
+    let mut said = std::collections::BTreeMap::new();
+    for path in paths {
+        for sees in [Sees::All, Sees::Channels, Sees::Models] {
+            let answer = get_as(&fixture, sees, path).await;
+            assert_eq!(answer.status, StatusCode::OK, "{path} for {sees:?}");
+            assert!(answer.body.contains("gpt-4o") || path == "/badge/gpt-4o.svg", "{path} for {sees:?}");
+            for hidden in ["node-a", "evision", "ollout", "nodes_", "open_on", "breaker"] {
+                let is_seen = answer.body.contains(hidden);
+                assert!(!is_seen || sees == Sees::All, "{hidden} is in {path} for {sees:?}\n{}", answer.body);
+            }
+            let channels = ["reseller", "direct"].iter().filter(|name| answer.body.contains(**name)).count();
+            said.insert((path, format!("{sees:?}")), channels);
+        }
+    }
+    let channels = |sees: &str| paths.map(|path| said[&(path, sees.to_owned())]);
+    assert_eq!(channels("All"), [2, 2, 2, 1, 1, 0]);
+    assert_eq!(channels("Channels"), [2, 2, 2, 1, 1, 0]);
+    assert_eq!(channels("Models"), [0; 6]);
+    // The figures of the models are those that operators see.
+    let rates = |json: serde_json::Value| json["models"][0]["success_rate"].clone();
+    let [all, models] =
+        [Sees::All, Sees::Models].map(|sees| get_as(&fixture, sees, "/api/v1/status?window=24h"));
+    assert_eq!(rates(all.await.json()), rates(models.await.json()));
 }
 
 #[tokio::test]

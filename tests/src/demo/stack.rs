@@ -250,6 +250,7 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         admin_token: None,
         node_token_file: None,
         public_status: false,
+        public_channels: false,
         oidc: None,
         data_dir: dir.join("control-plane"),
         admin_listen: any_port(),
