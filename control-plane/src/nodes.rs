@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use boots::{Boots, Cloned};
 pub use connection::{Call, Connection};
 use elsewhere::{Place, Replicas};
-pub use facts::{Applied, Facts, Finding, Quarantined, Rejected};
+pub use facts::{Applied, Facts, Finding, Pause, Quarantined, Rejected};
 pub use order::{Order, Probed};
 pub use view::{NodeView, State};
 
@@ -355,6 +355,7 @@ fn shown(entry: &Entry, now_ms: u64) -> Facts {
     if !entry.is_connected() {
         // These were of a moment that is over.
         facts.open_channels.clear();
+        facts.pauses.clear();
         facts.in_flight = 0;
     }
     if let Some(Cloned { boots: [one, other], .. }) = entry.boots.cloned(now_ms) {

@@ -8,6 +8,7 @@ mod html;
 mod incidents;
 mod live;
 mod nodes;
+mod out;
 mod rates;
 mod sees;
 mod status;

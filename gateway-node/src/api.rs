@@ -112,6 +112,11 @@ impl Gateway {
         self.sources.retain(channels.map(|channel| channel.credential_from.as_str()));
     }
 
+    /// Wall time as this node has it.
+    pub fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
     /// Requests that have not ended.
     pub fn in_flight(&self) -> u64 {
         self.in_flight.load(Ordering::Acquire)

@@ -28,7 +28,7 @@ use crate::table::path::Template;
 use crate::upstream::classify;
 use crate::upstream::credential::Showing;
 use breaker::{Breaker, Policy};
-use pause::{Admission, Suspension};
+use pause::{Admission, Standing, Suspension};
 
 /// An upstream endpoint with a credential, as one table has it.
 pub struct Channel {
@@ -153,6 +153,11 @@ impl RouteState {
         &self.suspensions[ability as usize]
     }
 
+    /// How its suspensions stand.
+    pub fn standing(&self) -> impl Iterator<Item = Standing> {
+        self.suspensions.iter().filter_map(Pause::standing)
+    }
+
     /// Until when the route cools down, if it does.
     pub fn cooling_until(&self, now: Instant) -> Option<Instant> {
         self.cooldown.after(now)
@@ -185,10 +190,15 @@ impl Pause {
         }
     }
 
+    /// How it stands, until a success ends it.
+    pub fn standing(&self) -> Option<Standing> {
+        self.is_active.load(Ordering::Acquire).then(|| lock(&self.suspension).standing())?
+    }
+
     /// Suspends it, and says so the first time. `what` and `why` are for people.
-    pub fn suspend(&self, now: Instant, what: &str, id: &ChannelId, why: &str) {
+    pub fn suspend(&self, now: Instant, what: &str, id: &ChannelId, why: &'static str) {
         let mut suspension = lock(&self.suspension);
-        let is_new = suspension.suspend(now);
+        let is_new = suspension.suspend(now, why);
         self.is_active.store(true, Ordering::Release);
         drop(suspension);
         if is_new {

@@ -8,6 +8,7 @@ mod bind;
 mod certificate;
 mod connect;
 mod enrol;
+mod paused;
 mod records;
 mod report;
 mod session;
@@ -32,6 +33,7 @@ use tonic::Streaming;
 
 use crate::api::Gateway;
 use apply::Taken;
+use paused::Paused;
 use session::{Action, End, Event, Reconnect, Session};
 
 pub(crate) use apply::Applier;
@@ -77,6 +79,8 @@ pub(crate) struct Identity {
 struct Now {
     /// Channels with an open breaker.
     open_channels: Vec<String>,
+    /// What is out for another reason.
+    paused: Paused,
     /// What works but wants a person.
     warnings: Vec<pb::Violation>,
 }
@@ -337,18 +341,21 @@ impl Sync {
         }
     }
 
-    fn heartbeat(&self, Now { open_channels, warnings }: Now) -> pb::NodeHeartbeat {
+    fn heartbeat(&self, Now { open_channels, paused, warnings }: Now) -> pb::NodeHeartbeat {
         pb::NodeHeartbeat {
             applied: Some(self.applier.applied()),
             open_channels,
             in_flight: self.gateway.in_flight(),
             oldest_window_age_ms: self.gateway.observer.oldest_window_age().as_millis() as u64,
             warnings: Some(pb::Warnings { violations: warnings }),
+            pauses: Some(paused.told(Instant::now(), self.gateway.now_ms())),
         }
     }
 
     fn now(&self) -> Now {
-        Now { open_channels: self.open_channels(), warnings: self.applier.warnings() }
+        let table = self.gateway.tables.load();
+        let paused = table.as_ref().map(|table| Paused::of(table, Instant::now())).unwrap_or_default();
+        Now { open_channels: self.open_channels(), paused, warnings: self.applier.warnings() }
     }
 
     fn open_channels(&self) -> Vec<String> {

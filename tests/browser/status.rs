@@ -123,3 +123,30 @@ async fn an_open_page_shows_what_is_new_without_being_loaded_again_and_keeps_the
     assert_eq!(seen["said"], serde_json::json!([]), "{seen}");
     fleet.finish()
 }
+
+#[tokio::test]
+async fn what_is_suspended_or_cools_down_is_shown_with_its_reason() -> anyhow::Result<()> {
+    let (p1, p2) = (Provider::start("p1").await?, Provider::start("p2").await?);
+    let fleet = Fleet::start_as(short_windows()).await?;
+    let revision = fleet.apply(&chain_of("m", &[&p1, &p2])).await?;
+    fleet.in_sync(revision).await?;
+    p1.set(Script::Status(401)).await;
+    p2.set(Script::RateLimited(Some(50))).await;
+    assert_eq!(ask(&fleet, 1).await?, 0);
+    let address = fleet.control_plane.address("http")?;
+    eventually("the node has said what is out", REPORTED, || async {
+        let (_, page) = fleet.http("/").await?;
+        ensure!(page.contains("credential suspended") && page.contains("cooling down"), "{page}");
+        Ok(())
+    })
+    .await?;
+    for view in look(address, "/", "status-out").await? {
+        let lines: Vec<_> = view.text.lines().filter(|line| line.ends_with("on node-1")).collect();
+        let [first, second] = lines[..] else { panic!("{}", view.text) };
+        assert!(first.starts_with("p1 credential suspended (credential) since 20"), "{first}");
+        assert!(first.contains(" UTC, tried again from 20"), "{first}");
+        assert!(second.starts_with("p2 cooling down for m (rate_limited) until 20"), "{second}");
+        assert!(view.faults.is_empty(), "{}:\n{}", view.name, view.faults.join("\n"));
+    }
+    fleet.finish()
+}

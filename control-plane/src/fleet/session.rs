@@ -33,8 +33,8 @@ use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
 use crate::secrets::held::Held;
 use read::{
-    LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_probed, read_quarantine,
-    read_violations,
+    LIST_MAX, cut, hello_fault, is_known_kind, read_applied, read_labels, read_pauses, read_probed,
+    read_quarantine, read_violations,
 };
 use stand_in::StandIn;
 
@@ -366,6 +366,9 @@ impl Session {
         }
         if let Some(pb::Warnings { violations }) = beat.warnings {
             self.facts.warnings = read_violations(violations);
+        }
+        if let Some(pb::Pauses { pauses }) = beat.pauses {
+            self.facts.pauses = read_pauses(pauses);
         }
         self.catch_up()
     }

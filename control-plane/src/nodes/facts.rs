@@ -38,6 +38,8 @@ pub struct Facts {
     pub warnings: Vec<Finding>,
     /// Channels with an open breaker.
     pub open_channels: Vec<String>,
+    /// What is out for another reason.
+    pub pauses: Vec<Pause>,
     /// Requests in flight.
     pub in_flight: u64,
     /// Whether it left on purpose.
@@ -104,6 +106,23 @@ pub struct Finding {
     pub message: String,
 }
 
+/// A channel, or its route of one model, that is out on a node for another reason than an open breaker.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pause {
+    /// The channel.
+    pub channel: String,
+    /// The model; empty where all of the channel is out.
+    pub model: String,
+    /// What of it, in words for people.
+    pub what: String,
+    /// The class of the failure that led to it; may be empty.
+    pub class: String,
+    /// When it began, by the node's clock; 0 where it is not known.
+    pub since_ms: u64,
+    /// When it ends, or when the first request may try.
+    pub until_ms: u64,
+}
+
 /// How the store keeps what has no column of its own.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
@@ -118,6 +137,7 @@ struct Findings {
     quarantined: Vec<Quarantined>,
     warnings: Vec<Finding>,
     open_channels: Vec<String>,
+    pauses: Vec<Pause>,
     in_flight: u64,
 }
 
@@ -139,6 +159,7 @@ impl Facts {
             quarantined: findings.quarantined,
             warnings: findings.warnings,
             open_channels: findings.open_channels,
+            pauses: findings.pauses,
             in_flight: findings.in_flight,
             drained: row.drained,
         }
@@ -157,6 +178,7 @@ impl Facts {
             quarantined: self.quarantined.clone(),
             warnings: self.warnings.clone(),
             open_channels: self.open_channels.clone(),
+            pauses: self.pauses.clone(),
             in_flight: self.in_flight,
         };
         rows::Node {

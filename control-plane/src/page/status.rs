@@ -16,7 +16,7 @@ use super::html::Html;
 use super::rates::{self, Row};
 use super::sees::Sees;
 use super::view::{View, Views};
-use super::{incidents, nodes, words};
+use super::{incidents, nodes, out, words};
 use crate::observed::series::{ChannelSeries, ModelSeries};
 use crate::observed::{ChannelStatus, ModelStatus};
 
@@ -54,7 +54,7 @@ fn render(view: &View, sees: Sees, refresh: Option<u16>) -> String {
             html.node("header", &[], |html| summary(html, view, sees, refresh));
             html.node("main", &[("id", "view")], |html| {
                 if sees.is_operator() {
-                    section(html, "breakers", "Open breakers", |html| open_breakers(html, view));
+                    section(html, "out", "Out now", |html| out::section(html, view));
                 }
                 section(html, "incidents", "Incidents", |html| incidents::section(html, view, sees));
                 section(html, "models", "Models", |html| models(html, view, sees));
@@ -130,21 +130,6 @@ fn summary(html: &mut Html, view: &View, sees: Sees, refresh: Option<u16>) {
             html.leaf("a", &[("href", "/?refresh=15")], "Load this page anew every 15 s");
         }),
     }
-}
-
-fn open_breakers(html: &mut Html, view: &View) {
-    let open: Vec<_> = view.day().channels.iter().filter(|channel| !channel.open_on.is_empty()).collect();
-    if open.is_empty() {
-        return html.leaf("p", &[], "No breaker is open.");
-    }
-    html.node("ul", &[], |html| {
-        for channel in open {
-            html.node("li", &[], |html| {
-                html.leaf("strong", &[("class", "bad")], &channel.channel);
-                html.text(&format!(" is open on {}", channel.open_on.join(", ")));
-            });
-        }
-    });
 }
 
 fn models(html: &mut Html, view: &View, sees: Sees) {

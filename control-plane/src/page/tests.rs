@@ -5,6 +5,7 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 
 use super::*;
+use crate::nodes::{Facts, Pause};
 use crate::observed::fixture::{Fixture, NOW_MS};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
@@ -87,7 +88,7 @@ async fn no_data_is_said_and_never_shown_as_100_percent() {
         "the page has a title"
     );
     assert!(html.contains("No node was ever connected."));
-    assert!(html.contains("No breaker is open."));
+    assert!(html.contains("No breaker is open, and nothing is suspended or cools down."));
     let empty = Fixture::unread().await;
     empty.plane.head.refresh(&empty.plane.store).await.unwrap();
     let html = get(&empty, "/").await.body;
@@ -218,6 +219,30 @@ async fn everybody_sees_models_and_channels_only_where_they_may() {
     let [all, models] =
         [Sees::All, Sees::Models].map(|sees| get_as(&fixture, sees, "/api/v1/status?window=24h"));
     assert_eq!(rates(all.await.json()), rates(models.await.json()));
+}
+
+#[tokio::test]
+async fn what_is_out_stands_there_with_its_reason_since_when_and_on_which_nodes_while_they_are_there() {
+    let fixture = busy().await;
+    let pause = Pause {
+        channel: "direct".to_owned(),
+        model: String::new(),
+        what: "suspended".to_owned(),
+        class: "balance".to_owned(),
+        since_ms: NOW_MS - 60_000,
+        until_ms: NOW_MS + 60_000,
+    };
+    let facts = |pauses| Facts { pauses, ..Facts::default() };
+    let nodes = ["a", "b"].map(|id| fixture.plane.nodes.connect(id, facts(vec![pause.clone()])));
+    let html = get(&fixture, "/").await.body;
+    let said = "<strong class=\"bad\">direct</strong> suspended (balance) since 2026-11-30 13:43:39 UTC, tried again from \
+                2026-11-30 13:45:39 UTC on, on a, b";
+    assert!(html.contains(said), "{said} is not in\n{html}");
+    drop(nodes);
+    assert!(
+        !get(&fixture, "/").await.body.contains("suspended (balance)"),
+        "nobody knows it of a node that is away"
+    );
 }
 
 #[tokio::test]

@@ -158,6 +158,7 @@ async fn a_node_that_leaves_is_drained_and_its_breakers_are_shown_while_it_is_th
         in_flight: 3,
         oldest_window_age_ms: 0,
         warnings: None,
+        pauses: None,
     }))
     .await;
     let shown = plane.nodes(|nodes| nodes[0].in_flight == 3).await;

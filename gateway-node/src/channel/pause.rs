@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use common::class::FailureClass;
 use common::limits::{COOLDOWN_DEFAULT, COOLDOWN_MAX, COOLDOWN_MIN, SUSPENSION_FIRST, SUSPENSION_MAX};
 
 /// How long a rate limit keeps a route out: the upstream's hint inside its bounds, or the default.
@@ -38,11 +39,32 @@ pub struct Suspension {
     refusals: u32,
     until: Option<Instant>,
     trying: bool,
+    /// When it began, and the class of what it met last.
+    since: Option<Instant>,
+    why: &'static str,
+}
+
+/// How a pause stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// When it began, where that is known.
+    pub since: Option<Instant>,
+    /// When it ends, or when the first request may try.
+    pub until: Instant,
+    /// The class of what it met; empty where that is not kept.
+    pub why: &'static str,
+}
+
+impl Standing {
+    /// That of a cooldown: only rate limits lead to one.
+    pub fn cooling(until: Instant) -> Self {
+        Standing { since: None, until, why: FailureClass::RateLimited.as_str() }
+    }
 }
 
 impl Suspension {
     /// Takes in a refusal. Returns whether it was clear before: that is when it is alerted.
-    pub fn suspend(&mut self, now: Instant) -> bool {
+    pub fn suspend(&mut self, now: Instant, why: &'static str) -> bool {
         // Requests that were in flight when the first refusal came say nothing new.
         if self.until.is_some_and(|until| until > now) {
             return false;
@@ -52,6 +74,8 @@ impl Suspension {
         self.refusals = self.refusals.saturating_add(1);
         self.until = Some(now + length);
         self.trying = false;
+        self.since.get_or_insert(now);
+        self.why = why;
         was_clear
     }
 
@@ -85,6 +109,11 @@ impl Suspension {
         self.trying = false;
     }
 
+    /// How it stands, until a success ends it.
+    pub fn standing(&self) -> Option<Standing> {
+        Some(Standing { since: self.since, until: self.until?, why: self.why })
+    }
+
     /// Whether there is nothing to ask about.
     pub fn is_clear(&self) -> bool {
         self.until.is_none()
@@ -116,7 +145,7 @@ mod tests {
         let mut suspension = Suspension::default();
         let mut lengths = Vec::new();
         for n in 0..6 {
-            assert_eq!(suspension.suspend(now), n == 0);
+            assert_eq!(suspension.suspend(now, "balance"), n == 0);
             let Admission::Out(Some(until)) = suspension.look(now) else { panic!("not out") };
             lengths.push((until - now).as_secs());
             now = until;
@@ -130,7 +159,7 @@ mod tests {
         let t0 = Instant::now();
         let due = t0 + SUSPENSION_FIRST;
         let mut suspension = Suspension::default();
-        suspension.suspend(t0);
+        suspension.suspend(t0, "balance");
         assert_eq!(suspension.admit(due), Admission::Trial);
         assert_eq!(suspension.admit(due), Admission::Out(None));
         suspension.release();
@@ -140,11 +169,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn it_tells_since_when_it_stands_and_what_it_met_last() {
+        let t0 = Instant::now();
+        let mut suspension = Suspension::default();
+        assert_eq!(suspension.standing(), None);
+        suspension.suspend(t0, "balance");
+        let later = t0 + SUSPENSION_FIRST;
+        suspension.suspend(later, "misconfigured");
+        let until = later + 2 * SUSPENSION_FIRST;
+        assert_eq!(suspension.standing(), Some(Standing { since: Some(t0), until, why: "misconfigured" }));
+        suspension.succeed();
+        assert_eq!(suspension.standing(), None);
+    }
+
+    #[tokio::test]
     async fn refusals_of_requests_in_flight_do_not_lengthen_a_suspension() {
         let t0 = Instant::now();
         let mut suspension = Suspension::default();
-        suspension.suspend(t0);
-        suspension.suspend(t0 + Duration::from_secs(1));
+        suspension.suspend(t0, "balance");
+        suspension.suspend(t0 + Duration::from_secs(1), "balance");
         assert_eq!(suspension.look(t0), Admission::Out(Some(t0 + SUSPENSION_FIRST)));
     }
 }

@@ -3,7 +3,7 @@
 use common::label::{self, LabelFault, Labels};
 use common::pb::fleet as pb;
 
-use crate::nodes::{Applied, Finding, Probed, Quarantined};
+use crate::nodes::{Applied, Finding, Pause, Probed, Quarantined};
 use crate::revision::encoded::Part;
 
 /// Longest id, version or address that a node may give itself.
@@ -75,6 +75,21 @@ pub fn read_violations(violations: Vec<pb::Violation>) -> Vec<Finding> {
     kept.map(|v| Finding { path: cut(v.path), message: cut(v.message) }).collect()
 }
 
+/// What is out on a node, in order.
+pub fn read_pauses(pauses: Vec<pb::Pause>) -> Vec<Pause> {
+    let read = pauses.into_iter().take(LIST_MAX).map(|pause| Pause {
+        channel: cut(pause.channel),
+        model: cut(pause.model),
+        what: cut(pause.what),
+        class: cut(pause.class),
+        since_ms: pause.since_ms,
+        until_ms: pause.until_ms,
+    });
+    let mut pauses: Vec<Pause> = read.collect();
+    pauses.sort();
+    pauses
+}
+
 /// Text, no longer than it may be, and without zeros: not every database keeps those.
 pub fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
@@ -84,6 +99,16 @@ pub fn cut(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_out_on_a_node_is_read_in_order_and_in_part_where_it_is_too_much() {
+        let pause =
+            |channel: &str| pb::Pause { channel: channel.to_owned(), until_ms: 9, ..Default::default() };
+        let read = read_pauses(vec![pause("b"), pause("a\0")]);
+        let read: Vec<_> = read.iter().map(|pause| (pause.channel.as_str(), pause.until_ms)).collect();
+        assert_eq!(read, [("a\u{fffd}", 9), ("b", 9)]);
+        assert_eq!(read_pauses(vec![pause("c"); LIST_MAX + 1]).len(), LIST_MAX);
+    }
 
     #[test]
     fn text_is_cut_between_characters_and_has_no_zeros() {
