@@ -34,8 +34,17 @@ pub struct View {
     pub text: String,
     /// The XML documents beside it, each with its status and its root.
     pub documents: Vec<String>,
-    /// Its pictures, as they are told to those who do not see them.
-    pub pictures: Vec<String>,
+    /// Its pictures.
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture of bars.
+#[derive(Debug)]
+pub struct Picture {
+    /// What is told to those who do not see it.
+    pub label: String,
+    /// Its bars: the class in the style sheet, and what is said when somebody points at it.
+    pub bars: Vec<(String, String)>,
 }
 
 /// A table as it is read on the screen.
@@ -167,15 +176,21 @@ fn view(seen: &Value, address: SocketAddr) -> View {
         faults.extend(texts(&seen[kind]).into_iter().map(|text| format!("{what}: {text}")));
     }
     let tables = seen["tables"].as_array().into_iter().flatten();
+    let pictures = seen["pictures"].as_array().into_iter().flatten();
     View {
         name: format!("{} at {} px", text(&seen["theme"]), seen["width"]),
         faults,
         paper: text(&seen["paper"]),
         tables: tables.map(table).collect(),
         text: text(&seen["text"]),
-        pictures: texts(&seen["pictures"]),
+        pictures: pictures.map(picture).collect(),
         documents: texts(&seen["documents"]),
     }
+}
+
+fn picture(seen: &Value) -> Picture {
+    let bars = seen["bars"].as_array().into_iter().flatten();
+    Picture { label: text(&seen["label"]), bars: bars.map(|bar| (text(&bar[0]), text(&bar[1]))).collect() }
 }
 
 fn table(seen: &Value) -> Table {

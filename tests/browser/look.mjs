@@ -27,11 +27,14 @@ function readTables() {
   }));
 }
 
-/** In the page: each picture as its label, with the classes of its bars. */
+/** In the page: each picture as its label, with the class and the title of each bar. */
 function readPictures() {
   return [...document.querySelectorAll("svg[role=img]")].map((picture) => {
     const bars = [...picture.querySelectorAll("rect")].filter((bar) => bar.querySelector("title"));
-    return `${picture.getAttribute("aria-label")} [${bars.map((bar) => bar.getAttribute("class")).join(" ")}]`;
+    return {
+      label: picture.getAttribute("aria-label"),
+      bars: bars.map((bar) => [bar.getAttribute("class"), bar.querySelector("title").textContent]),
+    };
   });
 }
 

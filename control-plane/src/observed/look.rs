@@ -10,7 +10,7 @@ use common::limits::WINDOW_LENGTH;
 
 use super::incidents::{Incident, Part, incidents};
 use super::series::{Series, Steps};
-use super::{Fleet, Status, since_ms};
+use super::{Fleet, Status, millis, since_ms};
 use crate::error::Error;
 use crate::plane::Plane;
 use crate::store::rows::Counted;
@@ -76,25 +76,48 @@ pub async fn series(
     }
 }
 
-/// Incidents are told for so long.
-pub const INCIDENTS_OF: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-const FIVE_MINUTES_MS: u64 = 5 * 60 * 1000;
+const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const QUARTER: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 
-/// The incidents of the last week, the newest first: by five minutes as long as counts are kept by the minute, by the
-/// hour before.
-pub async fn recent_incidents(plane: &Plane) -> Result<Vec<Incident>, Error> {
-    let now_ms = plane.clock.now_ms();
+/// What was observed up to 90 days back. Each row is read as seldom as possible: there may be millions.
+#[derive(Debug)]
+pub struct Past {
+    /// The last 7 days, without times to the first byte.
+    pub week: Status,
+    /// The last 90 days, likewise.
+    pub quarter: Status,
+    /// The last 24 hours, each.
+    pub hours: Series,
+    /// The last 90 days, each.
+    pub days: Series,
+    /// The incidents of the last 7 days, the newest first: by five minutes as long as counts are kept by the minute, by
+    /// the hour before.
+    pub incidents: Vec<Incident>,
+}
+
+/// What was observed of all models, long ago as well.
+pub async fn past(plane: &Plane) -> Result<Past, Error> {
+    let fleet = fleet(plane)?;
+    let at_ms = plane.clock.now_ms();
+    let week_ms = since_ms(at_ms, WEEK, HOUR);
     // An hour before they are put together, so that none of an hour is taken for one of its minutes.
-    let border_ms = since_ms(now_ms, BY_HOUR_AFTER.saturating_sub(HOUR), HOUR);
-    let from_ms = since_ms(now_ms, INCIDENTS_OF, HOUR);
-    let hour_ms = HOUR.as_millis() as u64;
-    let hours = plane.store.windows(from_ms, hour_ms, None).await?;
-    let minutes = plane.store.windows(border_ms, FIVE_MINUTES_MS, None).await?;
+    let border_ms = since_ms(at_ms, BY_HOUR_AFTER.saturating_sub(HOUR), HOUR);
+    let by_day = plane.store.windows(since_ms(at_ms, QUARTER, HOUR), millis(DAY), None).await?;
+    let by_hour = plane.store.windows(week_ms, millis(HOUR), None).await?;
+    let by_minutes = plane.store.windows(border_ms, millis(FIVE_MINUTES), None).await?;
     let parts = [
-        Part { counted: &hours, from_ms, until_ms: border_ms, step_ms: hour_ms },
-        Part { counted: &minutes, from_ms: border_ms, until_ms: u64::MAX, step_ms: FIVE_MINUTES_MS },
+        Part { counted: &by_hour, from_ms: week_ms, until_ms: border_ms, step_ms: millis(HOUR) },
+        Part { counted: &by_minutes, from_ms: border_ms, until_ms: u64::MAX, step_ms: millis(FIVE_MINUTES) },
     ];
-    Ok(incidents(&parts, now_ms))
+    Ok(Past {
+        week: Status::of(&by_hour, &fleet, at_ms, WEEK, None),
+        quarter: Status::of(&by_day, &fleet, at_ms, QUARTER, None),
+        hours: Series::of(&by_hour, &fleet, at_ms, Steps::of(at_ms, DAY, HOUR), None),
+        days: Series::of(&by_day, &fleet, at_ms, Steps::of(at_ms, QUARTER, DAY), None),
+        incidents: incidents(&parts, at_ms),
+    })
 }
 
 /// The catalog and the nodes as they are now.

@@ -32,7 +32,7 @@ struct Told {
 pub async fn json(State(views): State<Arc<Views>>, Extension(sees): Extension<Sees>) -> Response {
     match views.look().await {
         Ok(view) => {
-            let incidents = view.incidents.iter().map(|incident| sees.incident(incident)).collect();
+            let incidents = view.past.incidents.iter().map(|incident| sees.incident(incident)).collect();
             Json(Told { at_ms: view.day().at_ms, incidents }).into_response()
         }
         Err(error) => refused(&error),
@@ -51,11 +51,11 @@ pub async fn feed(State(views): State<Arc<Views>>, Extension(sees): Extension<Se
 
 /// The section of the page.
 pub fn section(html: &mut Html, view: &View, sees: Sees) {
-    if view.incidents.is_empty() {
+    if view.past.incidents.is_empty() {
         return html.leaf("p", &[], "None was observed in the last 7 days.");
     }
     html.node("ul", &[("class", "incidents")], |html| {
-        for incident in view.incidents.iter().take(SHOWN_MAX) {
+        for incident in view.past.incidents.iter().take(SHOWN_MAX) {
             html.node("li", &[("class", if incident.ended_ms.is_none() { "now" } else { "over" })], |html| {
                 html.leaf("strong", &[], &incident.model);
                 html.text(" ");
@@ -67,8 +67,8 @@ pub fn section(html: &mut Html, view: &View, sees: Sees) {
             });
         }
     });
-    if view.incidents.len() > SHOWN_MAX {
-        let more = format!("{} more are in the JSON.", view.incidents.len() - SHOWN_MAX);
+    if view.past.incidents.len() > SHOWN_MAX {
+        let more = format!("{} more are in the JSON.", view.past.incidents.len() - SHOWN_MAX);
         html.leaf("p", &[("class", "quiet")], &more);
     }
 }
@@ -100,7 +100,7 @@ fn causes(incident: &Incident) -> String {
 }
 
 fn atom(view: &View, sees: Sees) -> String {
-    let told = || view.incidents.iter().filter(|i| i.precision_seconds <= FEED_PRECISION_SECONDS_MAX);
+    let told = || view.past.incidents.iter().filter(|i| i.precision_seconds <= FEED_PRECISION_SECONDS_MAX);
     let updated = told().map(|incident| updated_ms(incident, view)).max();
     Html::xml("feed", &[("xmlns", "http://www.w3.org/2005/Atom")], |xml| {
         xml.leaf("id", &[], "urn:sluice:incidents");

@@ -80,7 +80,7 @@ fn said(model: &str, what: &str, class: &str, how: &How<'_>) -> String {
     }
     let until = words::moment(how.until_ms);
     said += &if what.contains("suspended") {
-        format!(", tried again from {until} on")
+        format!(", next try at {until}")
     } else {
         format!(" until {until}")
     };
@@ -107,8 +107,7 @@ mod tests {
         assert_eq!((how.since_ms, how.until_ms, how.nodes.join(" ")), (10_000, 70_000, "a b c".to_owned()));
         assert_eq!(
             said(what.model, what.what, what.class, how),
-            " credential suspended (credential) since 1970-01-01 00:00:10 UTC, tried again from 1970-01-01 00:01:10 UTC \
-             on, on a, b, c"
+            " credential suspended (credential) since 1970-01-01 00:00:10 UTC, next try at 1970-01-01 00:01:10 UTC, on a, b, c"
         );
         let cooling = How { since_ms: 0, until_ms: 5000, nodes: vec!["a"] };
         assert_eq!(

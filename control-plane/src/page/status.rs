@@ -18,7 +18,6 @@ use super::sees::Sees;
 use super::view::{View, Views};
 use super::{incidents, nodes, out, words};
 use crate::observed::series::{ChannelSeries, ModelSeries};
-use crate::observed::{ChannelStatus, ModelStatus};
 
 /// The query string; a browser may bring anything else along.
 #[derive(Debug, Default, Deserialize)]
@@ -140,13 +139,13 @@ fn models(html: &mut Html, view: &View, sees: Sees) {
          24, or a day of the last 90. The taller, the worse: low where at most one in a thousand failed, higher up to one \
          in a hundred, full above that; a grey line is no data. Times to the first byte are of the last 24 h, each at most that long.",
     );
-    let shown = || view.widest().models.iter().filter(|model| !model.model.is_empty());
-    if shown().next().is_none() {
+    if view.models().is_empty() {
         html.leaf("p", &[], "The catalog has no models yet.");
     }
-    for ModelStatus { model, channels, .. } in shown() {
+    for model in view.models() {
         rates::table(html, model, |html| {
-            let (hours, days) = (series(&view.hours.models, model), series(&view.days.models, model));
+            let (hours, days) =
+                (series(&view.past.hours.models, model), series(&view.past.days.models, model));
             let bars = |model: Option<&ModelSeries>| -> Vec<Bar> {
                 model.map(|model| model.points.iter().map(Bar::from).collect()).unwrap_or_default()
             };
@@ -159,7 +158,7 @@ fn models(html: &mut Html, view: &View, sees: Sees) {
                 bars(hours),
                 bars(days),
             );
-            for ChannelStatus { channel, .. } in channels.iter().filter(|_| sees.has_channels()) {
+            for channel in view.channels_of(model).into_iter().filter(|_| sees.has_channels()) {
                 let first_byte = view.channel_of(2, model, channel).and_then(|seen| seen.first_byte);
                 let first_byte = words::first_byte(first_byte);
                 rates::row(
@@ -183,20 +182,20 @@ fn models(html: &mut Html, view: &View, sees: Sees) {
 }
 
 fn channels(html: &mut Html, view: &View) {
-    let shown = &view.widest().channels;
-    if shown.is_empty() {
+    if view.channels().is_empty() {
         return html.leaf("p", &[], "The catalog has no channels in a chain yet.");
     }
     rates::table(html, "Attempts on each channel, of all models", |html| {
-        for ChannelStatus { channel, open_on, .. } in shown {
-            let kind = if open_on.is_empty() { "breaker closed" } else { "breaker open" };
+        for channel in view.channels() {
+            let is_open = view.channel(2, channel).is_some_and(|now| !now.open_on.is_empty());
+            let kind = if !is_open { "breaker closed" } else { "breaker open" };
             let first_byte = words::first_byte(view.channel(2, channel).and_then(|seen| seen.first_byte));
             rates::row(
                 html,
                 &Row { name: channel, kind, first_byte, class: "" },
                 |span| rates::attempt_cell(view.channel(span, channel)),
-                channel_bars(Some(&view.hours.channels), channel),
-                channel_bars(Some(&view.days.channels), channel),
+                channel_bars(Some(&view.past.hours.channels), channel),
+                channel_bars(Some(&view.past.days.channels), channel),
             );
         }
     });

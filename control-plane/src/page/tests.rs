@@ -235,8 +235,8 @@ async fn what_is_out_stands_there_with_its_reason_since_when_and_on_which_nodes_
     let facts = |pauses| Facts { pauses, ..Facts::default() };
     let nodes = ["a", "b"].map(|id| fixture.plane.nodes.connect(id, facts(vec![pause.clone()])));
     let html = get(&fixture, "/").await.body;
-    let said = "<strong class=\"bad\">direct</strong> suspended (balance) since 2026-11-30 13:43:39 UTC, tried again from \
-                2026-11-30 13:45:39 UTC on, on a, b";
+    let said = "<strong class=\"bad\">direct</strong> suspended (balance) since 2026-11-30 13:43:39 UTC, next try at \
+                2026-11-30 13:45:39 UTC, on a, b";
     assert!(html.contains(said), "{said} is not in\n{html}");
     drop(nodes);
     assert!(
