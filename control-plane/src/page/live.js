@@ -10,6 +10,7 @@
   let isWanted = false;
   let isUnderWay = false;
   let timer = null;
+  let tag = null;
 
   const say = (text) => {
     if (note.textContent !== text) note.textContent = text;
@@ -28,6 +29,15 @@
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   };
 
+  const show = (next) => {
+    const before = place();
+    for (const id of parts) {
+      const [old, young] = [document.getElementById(id), next.getElementById(id)];
+      if (old && young && old.innerHTML !== young.innerHTML) old.replaceWith(document.adoptNode(young));
+    }
+    restore(before);
+  };
+
   const look = async () => {
     if (isUnderWay || document.hidden) {
       isWanted = true;
@@ -36,15 +46,13 @@
     isUnderWay = true;
     isWanted = false;
     try {
-      const answer = await fetch(location.pathname, { cache: "no-store" });
-      if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
-      const next = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const before = place();
-      for (const id of parts) {
-        const [old, young] = [document.getElementById(id), next.getElementById(id)];
-        if (old && young && old.innerHTML !== young.innerHTML) old.replaceWith(document.adoptNode(young));
+      const headers = tag ? { "if-none-match": tag } : {};
+      const answer = await fetch(location.pathname, { cache: "no-store", headers });
+      if (!answer.ok && answer.status !== 304) throw new Error(`HTTP ${answer.status}`);
+      if (answer.ok) {
+        show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+        tag = answer.headers.get("etag");
       }
-      restore(before);
       say(timer ? "This page looks again every 30 s." : "This page updates itself.");
     } catch {
       say("The control plane does not answer; what is shown may be old.");

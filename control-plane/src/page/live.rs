@@ -22,7 +22,7 @@ pub const LISTENERS_MAX: usize = 256;
 /// Ages and spans move by time alone, and other control planes count too.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Many changes at once are told as one.
-const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(2);
 /// Proxies cut what is silent for longer than a minute or so.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::header::{ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html as Page, IntoResponse, Response};
 use serde::Deserialize;
 
@@ -30,6 +31,7 @@ pub struct Ask {
 pub async fn show(
     State(views): State<Arc<Views>>,
     Extension(sees): Extension<Sees>,
+    headers: HeaderMap,
     ask: Result<Query<Ask>, QueryRejection>,
 ) -> Response {
     let refresh = ask
@@ -37,7 +39,14 @@ pub async fn show(
         .and_then(|Query(ask)| ask.refresh?.parse::<u16>().ok())
         .map(|seconds| seconds.clamp(5, 3600));
     match views.look().await {
-        Ok(view) => Page(render(&view, sees, refresh)).into_response(),
+        Ok(view) => {
+            // Who asks again for the same view gets nothing of it again.
+            let tag = format!("\"{}-{sees:?}-{}\"", view.day().at_ms, refresh.unwrap_or(0));
+            if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+                return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+            }
+            ([(ETAG, tag)], Page(render(&view, sees, refresh))).into_response()
+        }
         Err(error) => {
             let (status, _, message) = said(&error);
             (status, Page(render_fault(status, &message))).into_response()

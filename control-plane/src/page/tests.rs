@@ -263,6 +263,24 @@ async fn a_badge_says_what_callers_of_its_model_saw() {
 }
 
 #[tokio::test]
+async fn who_has_the_view_that_there_is_gets_it_once_and_others_their_own() {
+    let fixture = busy().await;
+    let ask = async |sees: Sees, known: &str| {
+        let request = Request::get("/").header("if-none-match", known).body(Body::empty()).unwrap();
+        let response =
+            routes(fixture.plane.clone()).layer(axum::Extension(sees)).oneshot(request).await.unwrap();
+        let tag = response.headers()["etag"].to_str().unwrap().to_owned();
+        (response.status().as_u16(), tag, to_bytes(response.into_body(), 1 << 20).await.unwrap().len())
+    };
+    let (status, tag, length) = ask(Sees::All, "\"other\"").await;
+    assert!(status == 200 && length > 1000, "{status} {length}");
+    assert_eq!(ask(Sees::All, &tag).await, (304, tag.clone(), 0));
+    assert_eq!(ask(Sees::Models, &tag).await.0, 200, "what an operator saw is not what everybody sees");
+    fixture.plane.clock.set_ms(NOW_MS + 1);
+    assert_eq!(ask(Sees::All, &tag).await.0, 200);
+}
+
+#[tokio::test]
 async fn open_pages_are_told_of_what_is_new_and_only_so_many() {
     let fixture = Fixture::with_catalog().await;
     let views = Arc::new(Views::new(fixture.plane.clone()));
