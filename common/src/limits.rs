@@ -134,6 +134,8 @@ pub const RECONNECT_MAX: Duration = Duration::from_secs(30);
 pub const RECONNECT_RESET: Duration = Duration::from_secs(60);
 /// New streams that one control plane admits in a second.
 pub const STREAMS_PER_SECOND: u32 = 200;
+/// A node that comes with too many others is told of a place at most so far ahead.
+pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 /// Age at which the control plane drains a stream, give or take [`STREAM_AGE_JITTER`].
 pub const STREAM_AGE: Duration = Duration::from_secs(30 * 60);
 /// Share of [`STREAM_AGE`] by which it is moved at random.

@@ -9,6 +9,7 @@ mod certificate;
 mod connect;
 mod enrol;
 mod paused;
+mod reconnect;
 mod records;
 mod report;
 mod session;
@@ -34,7 +35,8 @@ use tonic::Streaming;
 use crate::api::Gateway;
 use apply::Taken;
 use paused::Paused;
-use session::{Action, End, Event, Reconnect, Session};
+use reconnect::Reconnect;
+use session::{Action, End, Event, Session};
 
 pub(crate) use apply::Applier;
 pub(crate) use bind::{Binder, asking};
@@ -411,6 +413,13 @@ fn log_end(address: &Uri, end: &End, wait: Duration, is_first_failure: &mut bool
         End::Left => return,
         End::Silent => "nothing was heard for too long",
         End::Protocol(why) => why,
+        End::Busy(_) => {
+            tracing::info!(
+                wait_ms,
+                "too many nodes come to the control plane at {address} at once; serving on"
+            );
+            return;
+        }
         End::Refused => "the control plane does not take the node's token or certificate",
         End::Failed { why, .. } => why,
     };

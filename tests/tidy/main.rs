@@ -12,7 +12,7 @@ use harness::tools::package_path;
 const LINES_MAX: usize = 500;
 
 /// Code that decides and does nothing else: files, or folders with all that is in them.
-const PURE: [&str; 54] = [
+const PURE: [&str; 58] = [
     "common/src/backoff.rs",
     "common/src/catalog.rs",
     "common/src/catalog/",
@@ -24,6 +24,7 @@ const PURE: [&str; 54] = [
     "common/src/policy.rs",
     "common/src/profile.rs",
     "common/src/profile/",
+    "common/src/record.rs",
     "common/src/snapshot.rs",
     "common/src/window.rs",
     "control-plane/src/access/oidc/jwt.rs",
@@ -43,6 +44,7 @@ const PURE: [&str; 54] = [
     "control-plane/src/page/rates.rs",
     "control-plane/src/page/sees.rs",
     "control-plane/src/page/words.rs",
+    "control-plane/src/records.rs",
     "control-plane/src/rollout.rs",
     "control-plane/src/rollout/choose.rs",
     "control-plane/src/rollout/judge.rs",
@@ -58,6 +60,7 @@ const PURE: [&str; 54] = [
     "gateway-node/src/gate/",
     "gateway-node/src/journal.rs",
     "gateway-node/src/sync/paused.rs",
+    "gateway-node/src/sync/reconnect.rs",
     "gateway-node/src/sync/session.rs",
     "gateway-node/src/table/path.rs",
     "gateway-node/src/upstream/classify.rs",
@@ -67,6 +70,7 @@ const PURE: [&str; 54] = [
     "gateway-node/src/upstream/headers.rs",
     "gateway-node/src/upstream/hint.rs",
     "gateway-node/src/walk/eligible.rs",
+    "gateway-node/src/walk/trace.rs",
 ];
 
 /// What pure code has no use for.

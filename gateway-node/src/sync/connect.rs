@@ -233,6 +233,9 @@ impl Links {
             Code::Unauthenticated | Code::PermissionDenied => End::Refused,
             code => {
                 let retry_after = status.get_details_retry_info().and_then(|info| info.retry_delay);
+                if let (Code::ResourceExhausted, Some(place)) = (code, retry_after) {
+                    return End::Busy(place);
+                }
                 End::Failed { why: format!("{code:?}: {}", describe(status)), retry_after }
             }
         }
@@ -301,7 +304,10 @@ mod tests {
     fn fr_025_the_time_to_come_back_is_read() {
         let details = ErrorDetails::with_retry_info(Some(Duration::from_secs(7)));
         let busy = Status::with_error_details(Code::ResourceExhausted, "busy", details);
-        let End::Failed { retry_after, .. } = links().end_of(&busy) else { panic!("a failure") };
+        assert_eq!(links().end_of(&busy), End::Busy(Duration::from_secs(7)));
+        let details = ErrorDetails::with_retry_info(Some(Duration::from_secs(7)));
+        let away = Status::with_error_details(Code::Unavailable, "away", details);
+        let End::Failed { retry_after, .. } = links().end_of(&away) else { panic!("a failure") };
         assert_eq!(retry_after, Some(Duration::from_secs(7)));
     }
 

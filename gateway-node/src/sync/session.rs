@@ -1,4 +1,4 @@
-//! What to do for what came over the stream, and how long to wait after it ended. Pure.
+//! What to do for what came over the stream. Pure.
 //!
 //! ```text
 //! Greeting ──Welcome──► Following ──ConfigUpdate──► Taking ──outcome / ack──► Following
@@ -11,8 +11,7 @@ mod tests;
 
 use std::time::Duration;
 
-use common::backoff::full_jitter;
-use common::limits::{HEARTBEAT, HEARTBEAT_LOST, RECONNECT_BASE, RECONNECT_MAX, RECONNECT_RESET};
+use common::limits::{HEARTBEAT, HEARTBEAT_LOST};
 use common::pb::fleet as pb;
 use pb::sync_request::Message as Up;
 use pb::sync_response::Message as Down;
@@ -20,11 +19,6 @@ use tokio::time::Instant;
 
 use super::apply::Taken;
 
-/// After the control plane refused the node's token: it may be put right at any time, so a node never
-/// gives up, and the refusals of a fleet are no load.
-const REFUSED_WAIT: Duration = Duration::from_secs(60);
-/// A stream that is drained sooner than this did not live: connecting anew at once would be a loop.
-const DRAINED_LIFE_MIN: Duration = Duration::from_secs(1);
 /// What a node could not take for a fault of its own, such as a full disk, it asks for again after this. Until then the
 /// stream stays, so that operators see what is wrong and counts come home.
 const ASK_AGAIN: Duration = Duration::from_secs(15);
@@ -84,6 +78,8 @@ pub(super) enum End {
     Again,
     /// The control plane does not take the node's token.
     Refused,
+    /// Too many come at once; there is a place for this node after so long.
+    Busy(Duration),
     /// The call failed, or ended without a word; perhaps with a time before which not to come back.
     Failed { why: String, retry_after: Option<Duration> },
 }
@@ -217,75 +213,5 @@ impl Session {
     fn beat(&mut self, now: Instant) -> Vec<Action> {
         self.beaten = now;
         vec![Action::Beat]
-    }
-}
-
-/// Which address to try next, and after how long.
-#[derive(Debug)]
-pub(super) struct Reconnect {
-    addresses: usize,
-    at: usize,
-    /// Failures since a stream last lived for a while.
-    failures: u32,
-    /// Addresses in a row that refused the token.
-    refused: usize,
-}
-
-impl Reconnect {
-    /// Nothing tried yet; begins with one of the addresses at random (in 0..1), so that a fleet does
-    /// not come to the same one.
-    pub(super) fn new(addresses: usize, random: f64) -> Self {
-        let at = (random * addresses as f64) as usize;
-        Reconnect { addresses, at: at.min(addresses.saturating_sub(1)), failures: 0, refused: 0 }
-    }
-
-    /// The address to try.
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    /// Moves on after a stream that lived for `lived`; returns how long to wait. `random` lies in 0..1.
-    pub(super) fn after(&mut self, end: &End, lived: Duration, random: f64) -> Duration {
-        if *end != End::Again {
-            self.at = (self.at + 1) % self.addresses.max(1);
-        }
-        if lived >= RECONNECT_RESET {
-            self.failures = 0;
-        }
-        if *end != End::Refused {
-            self.refused = 0;
-        }
-        match end {
-            End::Drained(_) | End::Again if lived >= DRAINED_LIFE_MIN => {
-                self.failures = 0;
-                Duration::ZERO
-            }
-            End::Refused => {
-                self.refused += 1;
-                // Any one address is enough: the slow wait begins when all have refused.
-                if self.refused < self.addresses {
-                    self.jitter(random)
-                } else {
-                    self.refused = 0;
-                    REFUSED_WAIT.mul_f64(1.0 + random / 4.0)
-                }
-            }
-            End::Failed { retry_after: Some(least), .. } => {
-                // Spread out again: all that were told the same would come back together.
-                (*least).min(RECONNECT_MAX) + self.jitter(random)
-            }
-            End::Drained(_)
-            | End::Again
-            | End::Left
-            | End::Silent
-            | End::Protocol(_)
-            | End::Failed { .. } => self.jitter(random),
-        }
-    }
-
-    fn jitter(&mut self, random: f64) -> Duration {
-        let wait = full_jitter(self.failures, RECONNECT_BASE, RECONNECT_MAX, random);
-        self.failures = self.failures.saturating_add(1);
-        wait
     }
 }

@@ -1,35 +1,40 @@
-//! What a fleet costs its control plane: 1,000 simulated nodes in this process, each with a connection
-//! and a stream of its own, on one real `control-plane` process. Measures the time from `apply` to the
-//! last acknowledgement, and the memory of a stream.
+//! What a fleet costs its control plane: simulated nodes in this process, each with a connection and a stream of its own, on
+//! one real `control-plane` process. Measures the time from `apply` to the last acknowledgement, CPU and memory of a stream,
+//! what the reports of a busy fleet cost, and how long all take to come back after `kill -9`.
 //!
 //! By hand, on a quiet machine:
 //!
 //! ```text
-//! cargo build --release --workspace --bins && cargo run --release --bin bench-fleet
+//! cargo build --release --workspace --bins && cargo run --release --bin bench-fleet -- --nodes 5000
 //! ```
-//! `-- --nodes 2000 --rounds 50 --models 200` after it sets the size of fleet, series and catalog.
+//! `--rounds 50 --raw-kib 256` sets how many catalogs are applied, and their size.
 
+mod busy;
 mod node;
+mod restart;
+mod rounds;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use common::pb::admin::NodeState;
 use common::tasks::Tasks;
 use harness::catalog::Document;
 use harness::eventually::eventually;
 use harness::fleet::{Fleet, Plan};
-use harness::meter::{self, cpu_time, percentile, say, table, time};
+use harness::meter::{self, cpu_time, say, table};
 use harness::system::{allow_files, resident};
-use node::{Acknowledged, Shared};
+use node::{Acknowledged, Node, Shared};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 /// A round, or the admission of all nodes, that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(120);
+/// How long a fleet that has nothing to do is watched.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// Benchmark of a control plane with many nodes.
 #[derive(clap::Parser)]
@@ -40,9 +45,9 @@ struct Args {
     /// How many catalogs are applied.
     #[arg(long, default_value_t = 20)]
     rounds: u64,
-    /// Models in the catalog, each with three routes.
-    #[arg(long, default_value_t = 50)]
-    models: usize,
+    /// Size of a catalog.
+    #[arg(long, default_value_t = 64)]
+    raw_kib: usize,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -50,31 +55,83 @@ fn main() -> anyhow::Result<()> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(&args))
 }
 
+/// The fleet as the phases of the benchmark see it.
+struct Bench {
+    fleet: Fleet,
+    nodes: usize,
+    models: usize,
+    shared: Shared,
+    acknowledged: mpsc::UnboundedReceiver<Acknowledged>,
+    reported: mpsc::UnboundedReceiver<Duration>,
+    lost: mpsc::Receiver<anyhow::Error>,
+}
+
 async fn run(args: &Args) -> anyhow::Result<()> {
     say(&meter::load_average()?)?;
     let files = allow_files(args.nodes as u64 + 500)?;
     ensure!(files as usize > args.nodes + 200, "only {files} open files are allowed");
     let fleet = Fleet::start_as(Plan::default()).await?;
-    let plane = fleet.control_plane.pid().context("no control plane")?;
+    let models = models_for(args.raw_kib * 1024);
+    let first = catalog(models, 0);
+    fleet.apply(&first).await?;
+    let before = resident(pid(&fleet)?)?;
     let tasks = Tasks::new();
-    fleet.apply(&catalog(args.models, 0)).await?;
-    let before = resident(plane)?;
+    let since = Instant::now();
+    let mut bench = start(fleet, args.nodes, models, &tasks).await?;
+    bench.wait_for_all(1).await?;
+    while bench.acknowledged.try_recv().is_ok() {}
+    let joined = resident(bench.pid()?)?;
+    say(&format!(
+        "{} nodes in sync after {:.1} s ({} times told to come later: 200 streams/s are let in); catalogs of {} bytes, {models} models",
+        bench.nodes,
+        since.elapsed().as_secs_f64(),
+        bench.shared.refused.swap(0, Ordering::Relaxed),
+        first.text().len(),
+    ))?;
+    rounds::run(&mut bench, args.rounds).await?;
+    let applied = resident(bench.pid()?)?;
+    quiet(&mut bench).await?;
+    busy::run(&mut bench).await?;
+    let reported = resident(bench.pid()?)?;
+    restart::run(&mut bench, 1 + args.rounds).await?;
+    let again = resident(bench.pid()?)?;
+    tasks.stop(Duration::from_secs(5)).await;
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    let per_stream =
+        |now: u64| format!("{:.1} kB", now.saturating_sub(before) as f64 / 1e3 / args.nodes as f64);
+    let row = |when: &str, bytes| vec![when.to_owned(), megabytes(bytes), per_stream(bytes)];
+    table(
+        "Memory of the control plane",
+        &["when", "resident", "per stream"],
+        &[
+            vec!["before the nodes".to_owned(), megabytes(before), String::new()],
+            row("all nodes in sync", joined),
+            row("after the catalogs", applied),
+            row("after the reports", reported),
+            row("after the restart", again),
+        ],
+    )?;
+    bench.fleet.finish()
+}
 
-    let (tx, mut acknowledged) = mpsc::unbounded_channel();
+async fn start(fleet: Fleet, nodes: usize, models: usize, tasks: &Tasks) -> anyhow::Result<Bench> {
+    let (acknowledged_tx, acknowledged) = mpsc::unbounded_channel();
+    let (reported_tx, reported) = mpsc::unbounded_channel();
     let token = std::fs::read_to_string(fleet.control_plane.data_dir().join("node.token"))?;
     let shared = Shared {
         url: fleet.fleet_url().to_owned(),
         token: harness::fleet::with_token(token.trim())?,
-        acknowledged: tx,
-        welcomed: Arc::new(AtomicUsize::new(0)),
+        acknowledged: acknowledged_tx,
+        reported: reported_tx,
+        is_serving: Arc::new(AtomicBool::new(false)),
+        confirmed: Arc::new(AtomicUsize::new(0)),
         refused: Arc::new(AtomicUsize::new(0)),
     };
-    let (lost_tx, mut lost) = mpsc::channel(1);
-    let since = Instant::now();
-    for index in 0..args.nodes {
-        let (shared, lost) = (shared.clone(), lost_tx.clone());
+    let (lost_tx, lost) = mpsc::channel(1);
+    for index in 0..nodes {
+        let (node, lost) = (Node::new(index, shared.clone()), lost_tx.clone());
         tasks.spawn("node", |stop| async move {
-            if let Some(Err(error)) = stop.run_until_cancelled(node::run(index, shared)).await {
+            if let Some(Err(error)) = stop.run_until_cancelled(node.run()).await {
                 let _ = lost.try_send(error);
             }
         });
@@ -82,61 +139,27 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             sleep(Duration::from_millis(100)).await;
         }
     }
-    tokio::select! {
-        all = all_show(&fleet, args.nodes, 1) => all?,
-        Some(error) = lost.recv() => return Err(error.context("a node was lost")),
-    }
-    let took = since.elapsed();
-    while acknowledged.try_recv().is_ok() {}
-    let after = resident(plane)?;
-    say(&format!(
-        "control plane: process {plane}; {} nodes in sync after {:.1} s ({} refused and come again: 200 streams/s are \
-         let in)",
-        shared.welcomed.load(Ordering::Relaxed),
-        took.as_secs_f64(),
-        shared.refused.load(Ordering::Relaxed),
-    ))?;
+    Ok(Bench { fleet, nodes, models, shared, acknowledged, reported, lost })
+}
 
-    let used = cpu_time(plane)?;
-    let mut rounds = Vec::new();
-    for round in 1..=args.rounds.clamp(1, 1000) {
-        let one = one_round(&fleet, args, round, &mut acknowledged);
+impl Bench {
+    fn pid(&self) -> anyhow::Result<u32> {
+        pid(&self.fleet)
+    }
+
+    /// Waits until the control plane shows every node in sync on this revision.
+    async fn wait_for_all(&mut self, revision: u64) -> anyhow::Result<()> {
         tokio::select! {
-            one = timeout(LIMIT, one) => rounds.push(one.context("a round took too long")??),
-            Some(error) = lost.recv() => return Err(error.context("a node was lost")),
+            all = all_show(&self.fleet, self.nodes, revision) => all,
+            Some(error) = self.lost.recv() => Err(error.context("a node was lost")),
         }
     }
-    let used = cpu_time(plane)?.saturating_sub(used);
-    let end = resident(plane)?;
-    tasks.stop(Duration::from_secs(5)).await;
-    show(args, &rounds, used)?;
-    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
-    let per_stream =
-        |now: u64| format!("{:.1} kB", now.saturating_sub(before) as f64 / 1e3 / args.nodes as f64);
-    table(
-        "Memory of the control plane",
-        &["when", "resident", "per stream"],
-        &[
-            vec!["before the nodes".to_owned(), megabytes(before), String::new()],
-            vec![format!("{} nodes in sync", args.nodes), megabytes(after), per_stream(after)],
-            vec![format!("after {} catalogs", rounds.len()), megabytes(end), per_stream(end)],
-        ],
-    )?;
-    fleet.finish()
 }
 
-/// A catalog whose prices differ from round to round, so that each is a revision of its own.
-fn catalog(models: usize, round: u64) -> Document {
-    let channels = ["one", "two", "three"];
-    let document = channels.iter().fold(Document::new(), |document, channel| {
-        // A header that changes makes the snapshot change, too.
-        let lines = format!("headers = {{ \"x-round\" = \"{round}\" }}");
-        document.channel(channel, &format!("https://{channel}.example/v1"), &lines)
-    });
-    (0..models).fold(document, |document, model| document.model(&format!("model-{model}"), &channels))
+fn pid(fleet: &Fleet) -> anyhow::Result<u32> {
+    fleet.control_plane.pid().context("no control plane")
 }
 
-/// Waits until the control plane shows every node in sync on this revision.
 async fn all_show(fleet: &Fleet, count: usize, revision: u64) -> anyhow::Result<()> {
     eventually(&format!("{count} nodes show revision {revision}"), LIMIT, || async {
         let nodes = fleet.list_nodes().await?;
@@ -150,63 +173,32 @@ async fn all_show(fleet: &Fleet, count: usize, revision: u64) -> anyhow::Result<
     .await
 }
 
-struct Round {
-    /// Until the apply call was answered.
-    answered: Duration,
-    /// Until each acknowledgement, sorted.
-    acknowledged: Vec<Duration>,
-    /// Until the control plane showed all of them.
-    shown: Duration,
-    /// Bytes of one update.
-    bytes: usize,
+/// A catalog whose snapshot differs from round to round.
+fn catalog(models: usize, round: u64) -> Document {
+    let channels = ["one", "two", "three"];
+    let document = channels.iter().fold(Document::new(), |document, channel| {
+        let lines = format!("headers = {{ \"x-round\" = \"{round}\" }}");
+        document.channel(channel, &format!("https://{channel}.example/v1"), &lines)
+    });
+    (0..models).fold(document, |document, model| document.model(&format!("model-{model}"), &channels))
 }
 
-async fn one_round(
-    fleet: &Fleet,
-    args: &Args,
-    round: u64,
-    acknowledged: &mut mpsc::UnboundedReceiver<Acknowledged>,
-) -> anyhow::Result<Round> {
-    let document = catalog(args.models, round);
-    let since = Instant::now();
-    let revision = fleet.apply(&document).await?;
-    let answered = since.elapsed();
-    let (mut times, mut bytes) = (Vec::with_capacity(args.nodes), 0);
-    while times.len() < args.nodes {
-        let Some(one) = acknowledged.recv().await else { bail!("no nodes left") };
-        if one.revision == revision {
-            times.push(one.at.saturating_duration_since(since));
-            bytes = one.bytes;
-        }
-    }
-    all_show(fleet, args.nodes, revision).await?;
-    let shown = since.elapsed();
-    times.sort_unstable();
-    Ok(Round { answered, acknowledged: times, shown, bytes })
+/// How many models fill a catalog of so many bytes.
+fn models_for(bytes: usize) -> usize {
+    let of = |models| catalog(models, 0).text().len();
+    let (none, per_model) = (of(0), (of(1000) - of(0)) / 1000);
+    bytes.saturating_sub(none).div_ceil(per_model).max(3)
 }
 
-fn show(args: &Args, rounds: &[Round], used: Duration) -> anyhow::Result<()> {
-    let row = |name: &str, of: &dyn Fn(&Round) -> Duration| {
-        let mut times: Vec<Duration> = rounds.iter().map(of).collect();
-        times.sort_unstable();
-        let last = times.last().copied().unwrap_or_default();
-        vec![name.to_owned(), time(percentile(&times, 0.5)), time(percentile(&times, 0.99)), time(last)]
-    };
-    let rows = [
-        row("apply is answered", &|round| round.answered),
-        row("half of the nodes have acknowledged", &|round| percentile(&round.acknowledged, 0.5)),
-        row("99 % have", &|round| percentile(&round.acknowledged, 0.99)),
-        row("the last has", &|round| round.acknowledged.last().copied().unwrap_or_default()),
-        row("the node list shows all (polled every 50 ms)", &|round| round.shown),
-    ];
-    let bytes = rounds.last().map_or(0, |round| round.bytes);
-    let title = format!(
-        "Time from apply: {} nodes, {} rounds, {} models, updates of {bytes} bytes; {:.0} ms CPU of the control plane \
-         a round",
-        args.nodes,
-        rounds.len(),
-        args.models,
-        used.as_secs_f64() * 1e3 / rounds.len().max(1) as f64,
-    );
-    table(&title, &["until", "p50", "p99", "longest"], &rows)
+/// What streams cost on which nothing but heartbeats passes.
+async fn quiet(bench: &mut Bench) -> anyhow::Result<()> {
+    let used = cpu_time(bench.pid()?)?;
+    sleep(QUIET).await;
+    let used = cpu_time(bench.pid()?)?.saturating_sub(used);
+    let share = used.as_secs_f64() / QUIET.as_secs_f64();
+    say(&format!(
+        "quiet: {:.1} % of a core for heartbeats, {:.1} µs CPU a second for a stream",
+        share * 100.0,
+        share * 1e6 / bench.nodes as f64
+    ))
 }

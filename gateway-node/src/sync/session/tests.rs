@@ -32,10 +32,6 @@ fn following(t0: Instant) -> Session {
     session
 }
 
-fn failed() -> End {
-    End::Failed { why: "x".into(), retry_after: None }
-}
-
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
@@ -92,8 +88,6 @@ fn what_the_node_could_not_take_for_a_fault_of_its_own_is_asked_for_again_on_ano
     assert_eq!(session.on(Event::Tick, t0 + s(15)), [Action::Beat], "what is taken now comes first");
     assert_eq!(session.on(taken(ack(2)), t0 + s(16)), [Action::Send(Up::Ack(ack(2)))]);
     assert_eq!(session.on(Event::Tick, t0 + s(16)), [Action::End(End::Again)]);
-    let mut reconnect = Reconnect::new(2, 0.0);
-    assert_eq!((reconnect.after(&End::Again, s(16), 1.0), reconnect.at()), (Duration::ZERO, 0));
 }
 
 #[test]
@@ -161,54 +155,6 @@ fn messages_out_of_place_end_the_stream_and_unknown_ones_do_not() {
     assert!(end(following(t0).on(welcome(0), t0)));
     assert_eq!(following(t0).on(Event::Received(pb::SyncResponse { message: None }), t0), []);
     assert_eq!(following(t0).on(taken(ack(1)), t0), [], "nothing was being taken");
-}
-
-#[test]
-fn waits_double_up_to_30_s_and_start_anew_after_a_minute_of_life() {
-    let mut reconnect = Reconnect::new(1, 0.0);
-    let waits: Vec<_> = (0..8).map(|_| reconnect.after(&failed(), s(0), 1.0).as_millis()).collect();
-    assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000]);
-    assert_eq!(reconnect.after(&failed(), s(59), 1.0), s(30));
-    assert_eq!(reconnect.after(&failed(), s(60), 1.0), RECONNECT_BASE);
-    assert_eq!(reconnect.after(&failed(), s(0), 0.5), RECONNECT_BASE, "full jitter");
-}
-
-#[test]
-fn a_drain_reconnects_at_once_and_a_clean_end_without_one_does_not() {
-    let mut reconnect = Reconnect::new(1, 0.0);
-    assert_eq!(reconnect.after(&End::Drained("age".into()), s(5), 1.0), Duration::ZERO);
-    assert!(reconnect.after(&failed(), s(5), 1.0) > Duration::ZERO);
-    let loops: Duration = (0..8).map(|_| reconnect.after(&End::Drained("x".into()), s(0), 1.0)).sum();
-    assert!(loops > s(60), "a server that drains at once is no hot loop");
-}
-
-#[test]
-fn fr_047_each_address_is_tried_in_turn_whatever_the_others_say() {
-    let mut reconnect = Reconnect::new(3, 0.4);
-    let mut tried = vec![reconnect.at()];
-    for end in [End::Refused, failed(), End::Silent] {
-        assert!(reconnect.after(&end, s(0), 1.0) < s(10));
-        tried.push(reconnect.at());
-    }
-    assert_eq!(tried, [1, 2, 0, 1]);
-}
-
-#[test]
-fn fr_027_a_refused_token_is_tried_again_slowly_for_ever() {
-    let mut reconnect = Reconnect::new(1, 0.0);
-    for _ in 0..100 {
-        let wait = reconnect.after(&End::Refused, s(0), 1.0);
-        assert!((s(60)..=s(75)).contains(&wait), "{wait:?}");
-    }
-    assert_eq!(reconnect.after(&failed(), s(0), 1.0), RECONNECT_BASE, "refusals are no failures");
-}
-
-#[test]
-fn fr_025_a_time_to_come_back_is_kept_and_spread_out() {
-    let mut reconnect = Reconnect::new(1, 0.0);
-    let told = End::Failed { why: "busy".into(), retry_after: Some(s(5)) };
-    assert_eq!(reconnect.after(&told, s(0), 0.0), s(5));
-    assert!(reconnect.after(&told, s(0), 1.0) > s(5));
 }
 
 #[test]
