@@ -264,3 +264,43 @@ async fn a_silent_database_refuses_writes_in_bounded_time_and_nodes_do_not_notic
     audit_is_clean(&fleet.at(0)?).await?;
     fleet.finish()
 }
+
+/// A session of the database that has written a revision and was not told what to do with it.
+const IN_THE_MIDDLE: &str = "select count(*) from pg_stat_activity where datname = current_database()
+    and state = 'idle in transaction' and backend_xid is not null and query ilike '%insert into revision%'";
+
+#[tokio::test]
+async fn a_write_that_was_cut_off_without_a_word_holds_up_no_other_one_for_long() -> anyhow::Result<()> {
+    let postgres = Postgres::lend()?;
+    let name = format!("cut_off_{}", std::process::id());
+    postgres.create(&name)?;
+    let folder = postgres.socket_dir().display().to_string();
+    let line = Proxy::start(Target::Unix(format!("{folder}/.s.PGSQL.5432").into())).await?;
+    let url = format!("postgres://postgres@{}/{name}?sslmode=disable", line.address());
+    let fleet = Fleet::start_as(Plan { database_url: Some(url), ..short_windows(1) }).await?;
+    let provider = Provider::start("p1").await?;
+    fleet.apply(&large(&provider, 1)).await?;
+    fleet.in_sync(1).await?;
+
+    line.set(Way::Delayed(Duration::from_millis(200)));
+    let mut apply = JoinSet::new();
+    apply.spawn(apply_by(fleet.admin()?, large(&provider, 2).text(), None));
+    eventually("the revision is written and not committed", SOON, || async {
+        ensure!(postgres.sql(&name, IN_THE_MIDDLE)? == "1");
+        Ok(())
+    })
+    .await?;
+    line.forget();
+    line.set(Way::Open);
+    let since = Instant::now();
+    assert!(apply.join_next().await.context("it was spawned")??.is_err(), "nobody knows whether it is kept");
+    let held = postgres.sql(&name, IN_THE_MIDDLE)?;
+    let revision = eventually("an apply goes through again", SOON, || async {
+        Ok(try_apply(&fleet, large(&provider, 3)).await?.0?)
+    })
+    .await?;
+    assert!(since.elapsed() < Duration::from_secs(25), "back after {:?}", since.elapsed());
+    assert_eq!((held.as_str(), revision), ("1", 2), "what was cut off is undone by the database itself");
+    fleet.in_sync(2).await?;
+    fleet.finish()
+}

@@ -6,8 +6,9 @@ use std::time::Duration;
 /// or its shared memory cannot be written), PostgreSQL's "disk full".
 const FULL: [&str; 4] = ["13", "778", "4874", "53100"];
 
-/// How PostgreSQL says that it starts, shuts down, or is out of connections.
-const AWAY: [&str; 4] = ["57P01", "57P02", "57P03", "53300"];
+/// How PostgreSQL says that it starts, shuts down, is out of connections, has ended a transaction that nothing was heard
+/// of, or that others hold what is asked for.
+const AWAY: [&str; 6] = ["57P01", "57P02", "57P03", "53300", "25P03", "55P03"];
 
 /// Why something could not be kept or read.
 #[derive(Debug, thiserror::Error)]

@@ -15,7 +15,7 @@ statements! {
 /// Runs what is missing. A database of a newer program is left as it is: migrations are safe for the
 /// version before them.
 pub async fn run(pool: &Pool, now_ms: i64) -> Result<(), sqlx::Error> {
-    let mut tx = pool.begin().await?;
+    let mut tx = pool.begin_migration().await?;
     query(LOCK_MIGRATIONS).execute(&mut *tx).await?;
     query(MAKE).execute(&mut *tx).await?;
     let (version,): (i64,) = query_as(READ).fetch_one(&mut *tx).await?;

@@ -4,7 +4,7 @@
 
 use sqlx::{Database, FromRow};
 
-use super::super::{BEGIN, BEGIN_READING, Db, KEEPS_STATEMENTS, Transaction, begin};
+use super::super::{BEGIN, BEGIN_MIGRATION, BEGIN_READING, Db, KEEPS_STATEMENTS, Transaction, begin};
 use crate::store::statement::Statement;
 
 type Arguments = <Db as Database>::Arguments;
@@ -32,6 +32,11 @@ impl Pool {
     /// Begins a transaction that writes.
     pub async fn begin(&self) -> Result<Transaction, sqlx::Error> {
         begin(&self.0, BEGIN).await
+    }
+
+    /// Begins a transaction that changes the tables themselves.
+    pub async fn begin_migration(&self) -> Result<Transaction, sqlx::Error> {
+        begin(&self.0, BEGIN_MIGRATION).await
     }
 
     /// Begins a transaction of several statements that read. It is to be committed as well.

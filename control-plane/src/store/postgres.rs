@@ -23,11 +23,17 @@ pub mod queries;
 /// The database that the queries beside this file are compiled for.
 pub type Db = sqlx::Postgres;
 
-/// Read committed; claims are single conditional statements.
-pub const BEGIN: &str = "begin";
+/// Read committed; claims are single conditional statements. The server ends by itself what a connection left behind that
+/// broke without a word: no client waits longer, and what such a session has locked, or waits for, would hold up
+/// everybody else until the server's kernel gives its connection up, which takes hours.
+pub const BEGIN: &str =
+    "begin; set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '8s'";
 
 /// As above.
-pub const BEGIN_READING: &str = "begin read only";
+pub const BEGIN_READING: &str = "begin read only; set local idle_in_transaction_session_timeout = '10s'";
+
+/// For a migration, which waits for another one as long as it takes.
+pub const BEGIN_MIGRATION: &str = "begin";
 
 /// Behind a pooler a statement that is kept belongs to a session that somebody else has the next time. Parsing it again
 /// takes one more round trip.

@@ -24,6 +24,9 @@ pub const BEGIN: &str = "begin immediate";
 /// Readers see one state of the file and lock nobody out.
 pub const BEGIN_READING: &str = "begin";
 
+/// As [`BEGIN`].
+pub const BEGIN_MIGRATION: &str = BEGIN;
+
 /// Nobody stands between here and the file: what is prepared once is there the next time.
 pub const KEEPS_STATEMENTS: bool = true;
 
