@@ -1,6 +1,6 @@
 //! What the http listener answers of itself: whether the process lives, whether it is ready, its
 //! metrics. The page and `/api` are `page`'s matter. Off loopback it asks who calls, as the admin listener does, except
-//! for what load balancers ask and, if the operator wants it so, the status.
+//! for what load balancers ask and, if the operator wants it so, the status. The admin pages ask for themselves, on loopback too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,8 @@ pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: &Guard, open: Open) -> Ro
     let operator = Router::new().route("/operator", get(async || Redirect::to("/")));
     let status = page::routes(plane.clone());
     let asking = from_fn_with_state(guard.clone(), require);
-    probes(ready).merge(match open {
+    let own = page::assets().merge(page::admin::routes(plane, guard));
+    probes(ready).merge(own).merge(match open {
         Open::Everything => metrics.merge(operator).merge(status.layer(Extension(Sees::All))),
         Open::Status(sees) => {
             let telling = from_fn_with_state((guard.clone(), sees), tell);
@@ -203,7 +204,7 @@ mod tests {
         for (open, statuses) in [
             (Open::Everything, [200, 200, 200, 200, 200, 303]),
             (Open::Status(Sees::Models), [200, 200, 200, 200, 401, 401]),
-            (Open::Probes, [200, 401, 401, 401, 401, 401]),
+            (Open::Probes, [200, 401, 401, 200, 401, 401]),
         ] {
             for (path, status) in all.into_iter().zip(statuses) {
                 assert_eq!(get(open, path, None).await.0, status, "{path} with {open:?}");

@@ -1,6 +1,7 @@
 //! What a browser sees, and the JSON behind it: the status page, `/api/v1/status` and `/api/v1/series`. All read what
 //! `observed` says; nothing is changed from here.
 
+pub mod admin;
 mod api;
 mod badge;
 mod bars;
@@ -51,11 +52,17 @@ pub fn routes(plane: Arc<Plane>) -> Router {
         .route("/api/v1/incidents", get(incidents::json))
         .route("/incidents.atom", get(incidents::feed))
         .route("/badge/{*name}", get(badge::show))
+        .with_state(Arc::new(Views::new(plane)))
+        .merge(json)
+        .layer(map_response(guarded))
+}
+
+/// What every page looks like, whoever may see what stands on it.
+pub fn assets() -> Router {
+    Router::new()
         .route("/assets/sluice.css", get(|| asset("text/css; charset=utf-8", CSS)))
         .route("/assets/live.js", get(|| asset("text/javascript; charset=utf-8", SCRIPT)))
         .route("/assets/sluice.svg", get(|| asset("image/svg+xml", ICON)))
-        .with_state(Arc::new(Views::new(plane)))
-        .merge(json)
         .layer(map_response(guarded))
 }
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, bail, ensure};
 use harness::tools::{package_path, tools_dir};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -97,33 +97,40 @@ pub async fn look_as(
     path: &str,
     name: &str,
 ) -> anyhow::Result<Vec<View>> {
-    let tools = tools_dir()?;
-    let shots = tools.join("screenshots");
-    std::fs::create_dir_all(&shots)?;
     let views = THEMES
         .iter()
-        .flat_map(|theme| WIDTHS.map(|width| serde_json::json!({"theme": theme, "width": width})))
+        .flat_map(|theme| WIDTHS.map(|width| json!({"theme": theme, "width": width})))
         .collect::<Vec<_>>();
-    let plan = serde_json::json!({
+    let plan = json!({
         "url": format!("http://{address}{path}"),
         "chromium": browser()?,
-        "shots": shots.join(name),
+        "shots": shots()?.join(name),
         "views": views,
         "documents": DOCUMENTS,
         "token": token,
     });
-    let output = Command::new("node")
-        .arg(package_path("browser/look.mjs"))
-        .arg(plan.to_string())
-        .env("SLUICE_TEST_TOOLS", &tools)
-        .kill_on_drop(true)
-        .output()
-        .await
-        .context("no node; tests/run installs it")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let seen: Value = serde_json::from_slice(&output.stdout)?;
+    let seen = run("browser/look.mjs", &plan).await?;
     let views = seen["views"].as_array().context("no views")?;
     Ok(views.iter().map(|seen| view(seen, address)).collect())
+}
+
+/// A step of a walk: `go`, `to`, `write`, `press`, `until` or `see`, and what.
+pub type WalkStep<'a> = (&'static str, &'a str);
+
+/// Walks through the pages of this listener by keyboard, in every theme at every width; gives what was seen at each stop.
+pub async fn walk(address: SocketAddr, name: &str, steps: &[WalkStep<'_>]) -> anyhow::Result<Vec<View>> {
+    let views = THEMES.iter().flat_map(|theme| WIDTHS.map(|width| json!({"theme": theme, "width": width})));
+    let steps: Vec<_> = steps.iter().map(|(what, with)| json!({ *what: with })).collect();
+    let plan = json!({
+        "origin": format!("http://{address}"),
+        "chromium": browser()?,
+        "shots": shots()?.join(name),
+        "views": views.collect::<Vec<_>>(),
+        "steps": steps,
+    });
+    let seen = run("browser/walk.mjs", &plan).await?;
+    let stops = seen["stops"].as_array().context("no stops")?;
+    Ok(stops.iter().map(|seen| view(seen, address)).collect())
 }
 
 /// A page that stands open in a browser, and is waited for to show something.
@@ -135,20 +142,17 @@ pub struct Open {
 impl Open {
     /// Opens a page of this listener, puts the focus on `focus`, and will wait for it to show `until`.
     pub async fn page(address: SocketAddr, name: &str, focus: &str, until: &str) -> anyhow::Result<Self> {
-        let tools = tools_dir()?;
-        let shots = tools.join("screenshots");
-        std::fs::create_dir_all(&shots)?;
-        let plan = serde_json::json!({
+        let plan = json!({
             "url": format!("http://{address}/"),
             "chromium": browser()?,
-            "shot": shots.join(format!("{name}.png")),
+            "shot": shots()?.join(format!("{name}.png")),
             "focus": focus,
             "until": until,
         });
         let mut child = Command::new("node")
             .arg(package_path("browser/watch.mjs"))
             .arg(plan.to_string())
-            .env("SLUICE_TEST_TOOLS", &tools)
+            .env("SLUICE_TEST_TOOLS", tools_dir()?)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -168,6 +172,26 @@ impl Open {
     }
 }
 
+async fn run(script: &str, plan: &Value) -> anyhow::Result<Value> {
+    let output = Command::new("node")
+        .arg(package_path(script))
+        .arg(plan.to_string())
+        .env("SLUICE_TEST_TOOLS", tools_dir()?)
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("no node; tests/run installs it")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Where screenshots are kept.
+fn shots() -> anyhow::Result<PathBuf> {
+    let shots = tools_dir()?.join("screenshots");
+    std::fs::create_dir_all(&shots)?;
+    Ok(shots)
+}
+
 fn view(seen: &Value, address: SocketAddr) -> View {
     let own = format!("http://{address}/");
     let elsewhere = texts(&seen["requests"]).into_iter().filter(|url| !url.starts_with(&own));
@@ -178,7 +202,9 @@ fn view(seen: &Value, address: SocketAddr) -> View {
     let tables = seen["tables"].as_array().into_iter().flatten();
     let pictures = seen["pictures"].as_array().into_iter().flatten();
     View {
-        name: format!("{} at {} px", text(&seen["theme"]), seen["width"]),
+        name: format!("{} {} at {} px", text(&seen["stop"]), text(&seen["theme"]), seen["width"])
+            .trim()
+            .to_owned(),
         faults,
         paper: text(&seen["paper"]),
         tables: tables.map(table).collect(),

@@ -6,7 +6,7 @@
   const note = document.getElementById("live");
   if (!note || !window.EventSource) return;
 
-  const parts = ["summary", "view", "foot"];
+  const parts = ["summary", "view", "acts", "foot"];
   let isWanted = false;
   let isUnderWay = false;
   let timer = null;
@@ -29,11 +29,15 @@
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   };
 
+  // Nor is anything taken away that somebody is writing.
+  const isWrittenIn = (part) => [...part.querySelectorAll("input")].some((field) => field.value !== field.defaultValue);
+
   const show = (next) => {
     const before = place();
     for (const id of parts) {
       const [old, young] = [document.getElementById(id), next.getElementById(id)];
-      if (old && young && old.innerHTML !== young.innerHTML) old.replaceWith(document.adoptNode(young));
+      if (!old || !young || old.innerHTML === young.innerHTML || isWrittenIn(old)) continue;
+      old.replaceWith(document.adoptNode(young));
     }
     restore(before);
   };
@@ -47,7 +51,9 @@
     isWanted = false;
     try {
       const headers = tag ? { "if-none-match": tag } : {};
-      const answer = await fetch(location.pathname, { cache: "no-store", headers });
+      const answer = await fetch(location.pathname + location.search, { cache: "no-store", headers });
+      // Whoever is no longer logged in is sent to do so.
+      if (answer.redirected) return location.reload();
       if (!answer.ok && answer.status !== 304) throw new Error(`HTTP ${answer.status}`);
       if (answer.ok) {
         show(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -62,7 +68,7 @@
     if (isWanted) look();
   };
 
-  const events = new EventSource("/api/v1/events");
+  const events = new EventSource(note.dataset.events ?? "/api/v1/events");
   events.addEventListener("open", () => say("This page updates itself."));
   events.addEventListener("view", look);
   events.addEventListener("error", () => {

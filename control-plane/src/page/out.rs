@@ -27,7 +27,7 @@ pub fn section(html: &mut Html, view: &View) {
         }
         for (What { channel, model, what, class }, how) in &pauses {
             html.node("li", &[], |html| {
-                let tone = if what.contains("suspended") { "bad" } else { "fair" };
+                let tone = if is_suspension(what) { "bad" } else { "fair" };
                 html.leaf("strong", &[("class", tone)], channel);
                 html.text(&said(model, what, class, how));
             });
@@ -72,19 +72,25 @@ fn said(model: &str, what: &str, class: &str, how: &How<'_>) -> String {
     if !model.is_empty() {
         said += &format!(" for {model}");
     }
+    said + &time(what, class, how.since_ms, how.until_ms) + &format!(", on {}", how.nodes.join(", "))
+}
+
+/// Why something is paused, since when and until when.
+pub fn time(what: &str, class: &str, since_ms: u64, until_ms: u64) -> String {
+    let mut said = String::new();
     if !class.is_empty() {
         said += &format!(" ({class})");
     }
-    if how.since_ms > 0 {
-        said += &format!(" since {}", words::moment(how.since_ms));
+    if since_ms > 0 {
+        said += &format!(" since {}", words::moment(since_ms));
     }
-    let until = words::moment(how.until_ms);
-    said += &if what.contains("suspended") {
-        format!(", next try at {until}")
-    } else {
-        format!(" until {until}")
-    };
-    said + &format!(", on {}", how.nodes.join(", "))
+    let until = words::moment(until_ms);
+    said + &if is_suspension(what) { format!(", next try at {until}") } else { format!(" until {until}") }
+}
+
+/// Whether what is paused comes back by a request that tries it, and not by time alone.
+pub fn is_suspension(what: &str) -> bool {
+    what.contains("suspended")
 }
 
 #[cfg(test)]

@@ -240,8 +240,10 @@ fn footer(html: &mut Html, view: &View, sees: Sees) {
         html.leaf("a", &[("href", "/incidents.atom")], "Atom feed");
         html.text(". Success of attempts: ok / (ok + failed); ");
         html.text("of requests: served / (served + exhausted + cut).");
-        if !sees.is_operator() {
-            html.text(" ");
+        html.text(" ");
+        if sees.is_operator() {
+            html.leaf("a", &[("href", "/admin")], "Admin pages");
+        } else {
             html.leaf("a", &[("href", "/operator")], "For operators");
         }
     });

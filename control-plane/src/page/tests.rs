@@ -28,7 +28,7 @@ async fn get(fixture: &Fixture, path: &str) -> Answer {
 
 async fn get_as(fixture: &Fixture, sees: Sees, path: &str) -> Answer {
     let request = Request::get(path).body(Body::empty()).unwrap();
-    let routes = routes(fixture.plane.clone()).layer(axum::Extension(sees));
+    let routes = routes(fixture.plane.clone()).merge(assets()).layer(axum::Extension(sees));
     let response = routes.oneshot(request).await.unwrap();
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();

@@ -81,6 +81,17 @@ struct Inner {
     oidc: Option<Oidc>,
 }
 
+impl Inner {
+    fn is_over(&self, caller: &Caller) -> bool {
+        let has_expired = caller.expires_at_ms.is_some_and(|at| self.plane.clock.now_ms() >= at);
+        has_expired || self.plane.access.is_revoked(&caller.credential)
+    }
+}
+
+fn over() -> Refused {
+    Refused::Unknown("the token has expired or was revoked".to_owned())
+}
+
 impl Guard {
     /// Lets in who carries `bootstrap`, a token that the plane knows, or one of an issuer that is trusted.
     pub fn new(plane: Arc<Plane>, bootstrap: Token, oidc: Option<Oidc>) -> Self {
@@ -96,11 +107,32 @@ impl Guard {
         what: &str,
     ) -> Result<Caller, Refused> {
         let admitted = match self.identify(shown).await {
-            Ok(caller) if caller.role >= needed => return Ok(Caller { from, ..caller }),
-            Ok(Caller { name, role, .. }) => Refused::Forbidden { name, role, needed },
-            Err(refused) => refused,
+            Ok(caller) => caller.may(needed).map(|()| caller),
+            Err(refused) => Err(refused),
         };
-        match &admitted {
+        match admitted {
+            Ok(caller) => Ok(Caller { from, ..caller }),
+            Err(refused) => {
+                self.note(&refused, &from, what);
+                Err(refused)
+            }
+        }
+    }
+
+    /// Whether a caller that was let in before may do what needs this role, still. `what` is for the log.
+    pub fn admit_again(&self, caller: &Caller, needed: Role, what: &str) -> Result<(), Refused> {
+        let admitted = if self.inner.is_over(caller) { Err(over()) } else { caller.may(needed) };
+        admitted.inspect_err(|refused| self.note(refused, &caller.from, what))
+    }
+
+    /// Whether what a caller showed has ended since.
+    pub fn is_over(&self, caller: &Caller) -> bool {
+        self.inner.is_over(caller)
+    }
+
+    /// Counts and tells that somebody was not let in.
+    fn note(&self, refused: &Refused, from: &str, what: &str) {
+        match refused {
             Refused::Unknown(why) => {
                 self.inner.plane.metrics.call_refused("unauthenticated");
                 tracing::debug!(from, what, why, "a caller was not let in");
@@ -118,19 +150,16 @@ impl Guard {
             }
             Refused::Away => self.inner.plane.metrics.call_refused("unavailable"),
         }
-        Err(admitted)
     }
 
     /// Comes when a caller may no longer have what it was given.
     fn gone(&self, caller: &Caller) -> impl Future<Output = Status> + Send + use<> {
-        let (inner, credential, expires) =
-            (self.inner.clone(), caller.credential.clone(), caller.expires_at_ms);
+        let (inner, caller) = (self.inner.clone(), caller.clone());
         async move {
             loop {
                 sleep(LOOK_EVERY).await;
-                let has_expired = expires.is_some_and(|at| inner.plane.clock.now_ms() >= at);
-                if has_expired || inner.plane.access.is_revoked(&credential) {
-                    return Status::unauthenticated("the token has expired or was revoked");
+                if inner.is_over(&caller) {
+                    return over().status();
                 }
             }
         }
@@ -196,6 +225,14 @@ pub async fn require(State(guard): State<Guard>, mut request: Request, next: Nex
 }
 
 impl Caller {
+    fn may(&self, needed: Role) -> Result<(), Refused> {
+        let Caller { name, role, .. } = self;
+        if *role >= needed {
+            return Ok(());
+        }
+        Err(Refused::Forbidden { name: name.clone(), role: *role, needed })
+    }
+
     /// Who sent a request that was let in.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
         request.extensions().get().cloned().ok_or_else(|| Status::internal("nobody let this call in"))

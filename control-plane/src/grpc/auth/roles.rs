@@ -55,6 +55,11 @@ const ROLES: &[(&str, Role)] = &[
     ("TokenService/RevokeToken", Role::Admin),
 ];
 
+/// The path of a method: `ChainService/GetChain`.
+pub fn path(method: &str) -> String {
+    format!("{PACKAGE}{method}")
+}
+
 /// The least role that may call this path.
 pub fn needed(path: &str) -> Role {
     let Some(method) = path.strip_prefix(PACKAGE) else { return Role::Viewer };

@@ -1,0 +1,103 @@
+//! What stands on each page.
+
+use super::*;
+use crate::nodes::{Facts, Pause};
+use crate::observed::fixture::NOW_MS;
+
+async fn shows(browser: &Browser, path: &str, all: &[&str]) {
+    let answer = browser.get(path).await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    for shown in all {
+        assert!(answer.body.contains(shown), "{shown} is not in {path}:\n{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_model_shows_its_chain_with_costs_and_who_would_serve_it_on_which_node() {
+    let fixture = two_revisions("").await;
+    let part = |number: u64| {
+        let wanted = fixture.plane.wanted().unwrap();
+        let content = wanted.target.catalog.as_ref().unwrap().part;
+        crate::revision::encoded::Part { version: number, ..content }
+    };
+    let running = |number| {
+        let applied = crate::nodes::Applied { catalog: Some(part(number)), ..Default::default() };
+        Facts { applied, ..Facts::default() }
+    };
+    let pause = Pause {
+        channel: "direct".to_owned(),
+        model: String::new(),
+        what: "suspended".to_owned(),
+        class: "balance".to_owned(),
+        since_ms: NOW_MS - 60_000,
+        until_ms: NOW_MS + 60_000,
+    };
+    let open = Facts { open_channels: vec!["reseller".to_owned()], ..running(2) };
+    let out = Facts { pauses: vec![pause], ..open.clone() };
+    let nodes = &fixture.plane.nodes;
+    let _connected = [
+        nodes.connect("node-a", running(2)),
+        nodes.connect("node-b", running(1)),
+        nodes.connect("node-c", open),
+        nodes.connect("node-d", out),
+    ];
+    let browser = Browser::with_role(fixture, Role::Viewer).await;
+    let row = |cells: &[&str]| {
+        let of = |cell: &&str| format!("<td>{cell}</td>\n");
+        cells.iter().map(of).collect::<String>()
+    };
+    let table = [
+        &row(&["2.00", "9.00", "3.75"]),
+        &row(&["2.50", "10.00", "4.375"]),
+        "<th scope=\"row\">node-a</th>\n<td>2</td>\n<td class=\"well\">reseller</td>\n<td>direct</td>\n<td>nothing is out</td>",
+        "<th scope=\"row\">node-b</th>\n<td>1</td>\n<td class=\"well\">reseller</td>",
+        "<th scope=\"row\">node-c</th>\n<td>2</td>\n<td class=\"well\">direct</td>\n<td>–</td>\n<td>reseller is out: its breaker is open</td>",
+        "nobody: callers get no_available_channel</td>\n<td>–</td>\n<td>reseller is out: its breaker is open; direct is out: suspended \
+         (balance) since 2026-11-30 13:43:39 UTC, next try at 2026-11-30 13:45:39 UTC</td>",
+    ];
+    shows(&browser, "/admin/models/gpt-4o", &table).await;
+    let all =
+        ["<a href=\"/admin/models/gpt-4o\">gpt-4o</a>", "reseller → direct", "reseller on node-c, node-d"];
+    shows(&browser, "/admin/models", &all).await;
+    let absent = browser.get("/admin/models/gpt-40").await;
+    assert_eq!(absent.status, 404);
+    assert!(absent.body.contains("did you mean &quot;gpt-4o&quot;?"), "{}", absent.body);
+}
+
+#[tokio::test]
+async fn the_history_leads_to_each_document_and_to_what_changed() {
+    let browser = Browser::with_role(two_revisions("dearer").await, Role::Viewer).await;
+    let listed = [
+        "<a href=\"/admin/catalog/2\">2</a>",
+        "2026-11-30 13:44:39 UTC",
+        "<td>admin</td>",
+        "dearer",
+        "since 1",
+    ];
+    shows(&browser, "/admin/catalog", &listed).await;
+    shows(&browser, "/admin/catalog?before=2", &["<a href=\"/admin/catalog/1\">1</a>", "the first"]).await;
+    assert!(!browser.get("/admin/catalog?before=2").await.body.contains("dearer"));
+    let document = ["Revision 2", "dearer", "credential = &quot;env:KEY&quot;", "output = &quot;9.00&quot;"];
+    shows(&browser, "/admin/catalog/2", &document).await;
+    let changed = [
+        "models.gpt-4o.routes[reseller].cost.output",
+        "<td class=\"before\">8.00</td>\n<td class=\"after\">9.00</td>",
+        "/admin/catalog/diff?from=2&amp;to=1",
+    ];
+    shows(&browser, "/admin/catalog/diff?from=1&to=2", &changed).await;
+    shows(&browser, "/admin/catalog/diff?from=2&to=2", &["Both mean the same."]).await;
+    for (path, status) in [
+        ("/admin/catalog/9", 404),
+        ("/admin/catalog/x", 404),
+        ("/admin/catalog/diff?from=1&to=9", 404),
+        ("/admin/catalog/diff?from=1", 400),
+        ("/admin/catalog?before=x", 400),
+    ] {
+        assert_eq!(browser.get(path).await.status, status, "{path}");
+    }
+    let empty = Fixture::unread().await;
+    empty.plane.head.refresh(&empty.plane.store).await.unwrap();
+    let browser = Browser::admin(empty).await;
+    shows(&browser, "/admin/catalog", &["No revision was applied yet."]).await;
+    shows(&browser, "/admin/models", &["The catalog has no models yet."]).await;
+}
