@@ -7,6 +7,7 @@
 
 pub mod class;
 pub mod code;
+pub mod day;
 pub mod dialect;
 pub mod id;
 pub mod label;

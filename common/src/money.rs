@@ -1,5 +1,5 @@
-//! Amounts of money as integers: what a price is and how it is read and shown. No floating point
-//! comes near it. What a request costs is not this file's matter.
+//! Amounts of money as integers: what a price is and how it is read and shown, and what a number of things at a price
+//! comes to. No floating point comes near it. What a request used is not this file's matter.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +14,15 @@ const MAX_MICRO: u64 = 1_000_000 * MICRO;
 /// Micro-USD per million tokens, or per unit where something else than tokens is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Price(u64);
+
+/// Decimals of an amount.
+const AMOUNT_DECIMALS: usize = 12;
+/// Pico-USD in one USD.
+const PICO: u64 = 1_000_000_000_000;
+
+/// Pico-USD: a price of micro-USD per million tokens times tokens, so that nothing is ever rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Amount(u64);
 
 /// Why a text is no price. The texts follow a path, and do not repeat the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +53,33 @@ impl Price {
     /// Micro-USD per million tokens.
     pub fn micro(self) -> u64 {
         self.0
+    }
+
+    /// What so many tokens come to; none above 18 million USD.
+    pub fn of_tokens(self, tokens: u64) -> Option<Amount> {
+        self.0.checked_mul(tokens).map(Amount)
+    }
+
+    /// What so many units come to, each of which has this price; none above 18 million USD.
+    pub fn of_units(self, units: u64) -> Option<Amount> {
+        self.of_tokens(units.checked_mul(PICO / MICRO)?)
+    }
+}
+
+impl Amount {
+    /// So many pico-USD.
+    pub fn from_pico(pico: u64) -> Self {
+        Amount(pico)
+    }
+
+    /// Pico-USD.
+    pub fn pico(self) -> u64 {
+        self.0
+    }
+
+    /// The sum of both; none above 18 million USD.
+    pub fn plus(self, other: Amount) -> Option<Amount> {
+        self.0.checked_add(other.0).map(Amount)
     }
 }
 
@@ -78,10 +114,21 @@ impl FromStr for Price {
 /// USD with two decimals, or as many as there are: `2.00`, `0.075`.
 impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decimals = format!("{:0DECIMALS$}", self.0 % MICRO);
-        let kept = decimals.trim_end_matches('0').len().max(2);
-        write!(f, "{}.{}", self.0 / MICRO, &decimals[..kept])
+        show(self.0 / MICRO, self.0 % MICRO, DECIMALS, f)
     }
+}
+
+/// As a price: `0.00`, `0.000123`.
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(self.0 / PICO, self.0 % PICO, AMOUNT_DECIMALS, f)
+    }
+}
+
+fn show(usd: u64, parts: u64, places: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let decimals = format!("{parts:0places$}");
+    let kept = decimals.trim_end_matches('0').len().max(2);
+    write!(f, "{usd}.{}", &decimals[..kept])
 }
 
 #[cfg(test)]
@@ -107,6 +154,24 @@ mod tests {
             let price: Price = text.parse().unwrap();
             assert_eq!((price.micro(), price.to_string().as_str()), (micro, shown), "{text}");
         }
+    }
+
+    #[test]
+    fn an_amount_is_exact_whatever_the_price_and_the_number() {
+        let price: Price = "2.50".parse().unwrap();
+        for (amount, shown) in [
+            (price.of_tokens(1_000_000), "2.50"),
+            (price.of_tokens(1), "0.0000025"),
+            (Price(1).of_tokens(1), "0.000000000001"),
+            (price.of_units(3), "7.50"),
+            (price.of_tokens(0), "0.00"),
+            (price.of_tokens(1).and_then(|one| one.plus(price.of_units(1)?)), "2.5000025"),
+        ] {
+            assert_eq!(amount.unwrap().to_string(), shown);
+        }
+        assert_eq!(Price(MAX_MICRO).of_tokens(u64::MAX), None);
+        assert_eq!(Price(MAX_MICRO).of_units(u64::MAX), None);
+        assert_eq!(Amount(u64::MAX).plus(Amount(1)), None);
     }
 
     #[test]

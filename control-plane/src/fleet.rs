@@ -131,11 +131,14 @@ impl FleetRecords for Fleet {
         let speaker = Speaker::of(&request)?;
         let request = request.into_inner();
         speaker.check(&request.node_id, &self.plane)?;
+        let plane = &self.plane;
         let came = request.records.len();
-        let rows = records::rows(request, &self.plane.keeping, self.plane.clock.now_ms());
-        let rows = rows.map_err(status::of)?;
-        self.plane.store.keep_records(&rows).await.map_err(|error| status::of(error.into()))?;
-        self.plane.metrics.records(rows.len(), came - rows.len());
+        let pages = plane.book.open(plane, &request.records).await.map_err(status::of)?;
+        let rows =
+            records::rows(request, &plane.keeping, &pages, plane.clock.now_ms()).map_err(status::of)?;
+        plane.store.keep_records(&rows).await.map_err(|error| status::of(error.into()))?;
+        let kept = rows.iter().filter(|row| row.is_kept).count();
+        plane.metrics.records(kept, came - kept);
         Ok(Response::new(pb::UploadRecordsResponse {}))
     }
 }

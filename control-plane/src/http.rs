@@ -16,6 +16,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 
 use crate::access::Role;
+use crate::callers;
 use crate::grpc::auth::admin::{Guard, Refused, peer, shown};
 use crate::page::{self, Sees};
 use crate::plane::Plane;
@@ -57,7 +58,8 @@ pub fn routes(plane: &Arc<Plane>, ready: Ready, guard: &Guard, open: Open) -> Ro
     let operator = Router::new().route("/operator", get(async || Redirect::to("/")));
     let status = page::routes(plane.clone());
     let asking = from_fn_with_state(guard.clone(), require);
-    let own = page::assets().merge(page::admin::routes(plane, guard));
+    // Applications and those who log in show who they are themselves, on every listener.
+    let own = page::assets().merge(page::admin::routes(plane, guard)).merge(callers::routes(plane.clone()));
     probes(ready).merge(own).merge(match open {
         Open::Everything => metrics.merge(operator).merge(status.layer(Extension(Sees::All))),
         Open::Status(sees) => {

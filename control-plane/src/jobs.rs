@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::day;
 use common::limits::BINDING_AGE_MAX;
 use common::tasks::Tasks;
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
     BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, FIRST_BYTES_KEPT, NODE_COUNTS_KEPT,
-    NODES_KEPT, News, REVISIONS_KEPT, StoreError, TOKENS_KEPT,
+    NODES_KEPT, News, REVISIONS_KEPT, StoreError, TOKENS_KEPT, USAGE_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
@@ -322,6 +323,7 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     plane.store.forget_bindings(leader, before(BINDING_AGE_MAX)).await?;
     // A batch at a time, so that nobody who writes waits for long.
     while plane.store.forget_records(leader, before(plane.keeping.age)).await? {}
+    plane.store.forget_usage(leader, day::of(before(USAGE_KEPT))).await?;
     plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;
     plane.store.forget_tokens(leader, before(TOKENS_KEPT)).await?;
     prune_revisions(plane, leader).await

@@ -9,6 +9,7 @@ mod access;
 mod admin;
 mod audit;
 mod backup;
+mod callers;
 mod config;
 mod doctor;
 mod error;

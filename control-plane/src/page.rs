@@ -2,7 +2,7 @@
 //! `observed` says; nothing is changed from here.
 
 pub mod admin;
-mod api;
+pub mod api;
 mod badge;
 mod bars;
 mod html;

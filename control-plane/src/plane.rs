@@ -16,6 +16,7 @@ use crate::leader::Leader;
 use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::records::Keeping;
+use crate::records::book::Book;
 use crate::revision::head::{Head, Wanted};
 use crate::secrets::keyring::Keyring;
 use crate::store::Store;
@@ -44,6 +45,8 @@ pub struct Plane {
     pub leader: Leader,
     /// Which records of requests are kept.
     pub keeping: Keeping,
+    /// The catalogs that records are priced by.
+    pub book: Book,
     /// Where this process listens.
     pub listeners: Vec<Listening>,
     /// Wall time.

@@ -1,15 +1,22 @@
-//! Records of requests as they come home: what is searched by, and the chain of a revision to decide one over again.
-//! Pure.
+//! Records of requests as they come home: what is searched by, what is counted of them, and the chain of a revision to
+//! decide one over again. Pure, but for the [`book`] of catalogs.
+
+pub mod book;
+pub mod cost;
 
 use std::time::Duration;
 
+use common::day;
 use common::limits::RECORDS_IN_UPLOAD_MAX;
+use common::money::Amount;
 use common::pb::fleet as pb;
 use common::window::RequestOutcome;
 use prost::Message as _;
 
 use crate::error::Error;
-use crate::store::rows::{KeptRecord, RequestSummary};
+use crate::store::rows::{FoundRecord, KeptRecord, RequestSummary, Used};
+use book::Pages;
+use cost::Sums;
 
 /// Longest text of a record.
 const TEXT_BYTES_MAX: usize = 512;
@@ -47,10 +54,12 @@ fn place(request_id: &str) -> f64 {
     f64::from(random) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// What of an upload is kept. Refused whole where something in it is no record.
+/// What an upload brings, priced as far as its catalogs are known. Refused whole where something in it is no record. What
+/// began before records are kept comes too late, and is left out.
 pub fn rows(
     request: pb::UploadRecordsRequest,
     keeping: &Keeping,
+    pages: &Pages,
     now_ms: u64,
 ) -> Result<Vec<KeptRecord>, Error> {
     let pb::UploadRecordsRequest { node_id, records } = request;
@@ -58,15 +67,49 @@ pub fn rows(
         let message = format!("are more than {RECORDS_IN_UPLOAD_MAX}");
         return Err(Error::Argument { field: "records", message });
     }
+    let forgotten_ms = now_ms.saturating_sub(keeping.age.as_millis() as u64);
     let mut rows = Vec::with_capacity(records.len());
     for record in records {
         let is_kept = keeping.keeps(&record);
+        let sums = pages.of(&record).map(|catalog| cost::of(&record, catalog)).unwrap_or_default();
         let row = row(&node_id, record, now_ms)?;
-        if is_kept {
-            rows.push(row);
+        if row.summary.began_at_ms >= forgotten_ms {
+            rows.push(KeptRecord { is_kept, ..priced(row, sums) });
         }
     }
     Ok(rows)
+}
+
+/// The record itself.
+pub fn read(found: &FoundRecord) -> Result<pb::Record, Error> {
+    pb::Record::decode(&found.record[..]).map_err(|_| Error::Broken("the record cannot be read"))
+}
+
+fn priced(row: KeptRecord, Sums { cost, price }: Sums) -> KeptRecord {
+    let (cost, price) = (cost.map(Amount::pico), price.map(Amount::pico));
+    let is_unpriced = row.used.unpriced > 0 && (cost.is_none() || price.is_none());
+    let used =
+        Used { cost: cost.unwrap_or(0), price: price.unwrap_or(0), unpriced: is_unpriced.into(), ..row.used };
+    KeptRecord { cost, price, used, ..row }
+}
+
+/// What is counted of a record before it is priced.
+fn used(record: &pb::Record) -> Used {
+    let has_answer =
+        cost::answering(record).is_some() && !record.chain.is_empty() && !record.model.is_empty();
+    let usage = record.usage.unwrap_or_default();
+    Used {
+        requests: 1,
+        served: (record.outcome == RequestOutcome::Served.as_str()).into(),
+        input: usage.input,
+        cached_input: usage.cached_input,
+        output: usage.output,
+        searches: usage.searches,
+        audio_ms: usage.audio_ms,
+        cost: 0,
+        price: 0,
+        unpriced: has_answer.into(),
+    }
 }
 
 fn row(node: &str, record: pb::Record, now_ms: u64) -> Result<KeptRecord, Error> {
@@ -99,8 +142,19 @@ fn row(node: &str, record: pb::Record, now_ms: u64) -> Result<KeptRecord, Error>
         attempts: record.attempts.len() as u32,
         duration_us: record.ended_us,
     };
-    let client_request_id = searched(&record.client_request_id);
-    Ok(KeptRecord { summary, client_request_id, attempts, record: record.encode_to_vec() })
+    // Only names of the catalog are counted by: whoever calls may ask for anything.
+    let model = if record.chain.is_empty() { String::new() } else { summary.model.clone() };
+    Ok(KeptRecord {
+        used: used(&record),
+        used_by: (day::of(summary.began_at_ms), summary.key.clone(), model),
+        client_request_id: searched(&record.client_request_id),
+        record: record.encode_to_vec(),
+        summary,
+        attempts,
+        is_kept: true,
+        cost: None,
+        price: None,
+    })
 }
 
 fn channel(record: &pb::Record, attempt: &pb::RecordAttempt) -> String {
@@ -157,7 +211,8 @@ mod tests {
     }
 
     fn upload(records: Vec<pb::Record>) -> Result<Vec<KeptRecord>, Error> {
-        rows(pb::UploadRecordsRequest { node_id: "n".to_owned(), records }, &Keeping::default(), 50)
+        let request = pb::UploadRecordsRequest { node_id: "n".to_owned(), records };
+        rows(request, &Keeping::default(), &Pages::default(), 50)
     }
 
     #[test]

@@ -37,6 +37,7 @@ use crate::metrics::Metrics;
 use crate::nodes::Nodes;
 use crate::page::Sees;
 use crate::plane::Plane;
+use crate::records::book::Book;
 use crate::revision::head::Head;
 use crate::secrets::keyring::{KeyFileFault, Keyring, OpenFault};
 use crate::store::rows::Replica;
@@ -298,6 +299,7 @@ impl Running {
             leader: Leader::new(&own.id),
             own,
             keeping: config.keeping,
+            book: Book::default(),
             listeners,
             clock,
             streams: Tasks::new(),

@@ -22,7 +22,7 @@ use entry::{Ask, Entry, Kept, LogHead};
 pub use fault::StoreError;
 pub use postgres::News;
 use rows::{
-    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Key, Revision, Rollout,
+    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Revision, Rollout,
 };
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
@@ -40,6 +40,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0011_pins.sql"),
     include_str!("../migrations/0012_records.sql"),
     include_str!("../migrations/0013_first_bytes.sql"),
+    include_str!("../migrations/0014_usage.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -58,6 +59,8 @@ pub const FIRST_BYTES_KEPT: Duration = Duration::from_secs(8 * DAY_SECONDS);
 /// What is known of a boot outlives its counters, so that the last of its windows, sent again, is known
 /// to be counted.
 pub const BOOTS_KEPT: Duration = Duration::from_secs(110 * DAY_SECONDS);
+/// What client keys used by day is kept so long.
+pub const USAGE_KEPT: Duration = Duration::from_secs(400 * DAY_SECONDS);
 /// So many revisions are kept, the newest ones, besides those that some node runs.
 pub const REVISIONS_KEPT: u64 = 1000;
 /// Counts by node are kept this long: what a rollout is judged by, and what its nodes did before it.
@@ -142,6 +145,7 @@ fn fenced<T>(written: Result<T, StoreError>) -> Result<T, StoreError> {
     })
 }
 
+mod client_keys;
 mod fleet;
 mod identities;
 mod pinned;
@@ -257,23 +261,6 @@ impl Store {
     /// Revisions below `before`, newest first.
     pub async fn revisions(&self, before: u64, limit: u32) -> Result<Vec<Revision>, StoreError> {
         Ok(call!(self.read, revisions::list(before, limit)))
-    }
-
-    /// Keeps a new key, and moves the version of the list.
-    pub async fn insert_key(&self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
-        call!(self.write, keys::insert(key, entry));
-        Ok(())
-    }
-
-    /// Revokes a key that is valid, and moves the version. Returns the key, if there is one. Nothing is logged where
-    /// nothing changes.
-    pub async fn revoke_key(&self, id: &str, now_ms: u64, entry: &Entry) -> Result<Option<Key>, StoreError> {
-        Ok(call!(self.write, keys::revoke(id, now_ms, entry)))
-    }
-
-    /// Every key that ever was, by id, and the version of this list.
-    pub async fn keys(&self) -> Result<(u64, Vec<Key>), StoreError> {
-        Ok(call!(self.read, keys::list()))
     }
 
     /// Keeps a new token of an operator, and moves the version of their list.

@@ -183,6 +183,7 @@ suite! {
     records::requests_are_listed_newest_first_by_every_filter_and_by_page,
     records::failed_attempts_are_counted_with_how_many_callers_did_not_notice,
     records::old_records_are_forgotten_a_batch_at_a_time,
+    records::what_was_used_is_told_apart_as_asked_and_kept_longer_than_records,
     rollouts::a_revision_comes_with_its_rollout_and_ends_the_one_before,
     rollouts::of_many_who_change_a_rollout_one_does,
     rollouts::a_rollout_that_has_changed_meanwhile_is_not_ended,

@@ -29,3 +29,4 @@ mod shutdown;
 mod skew;
 mod status;
 mod traffic;
+mod usage;

@@ -3,7 +3,6 @@
 use common::pb::{admin as pb, fleet};
 use common::record::{self, Course, End, Fate, Step};
 use pb::request_service_server::RequestService;
-use prost::Message as _;
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
@@ -12,7 +11,7 @@ use crate::error::Error;
 use crate::grpc::status;
 use crate::records;
 use crate::revision;
-use crate::store::rows::{Filter, RequestSummary};
+use crate::store::rows::{Filter, FoundRecord, RequestSummary, UsageFilter, Used, UsedBy};
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 1000;
@@ -36,8 +35,15 @@ impl RequestService for Admin {
         &self,
         request: Request<pb::GetRequestRequest>,
     ) -> Result<Response<pb::GetRequestResponse>, Status> {
-        let (node, record) = self.record_of(request.into_inner().id).await.map_err(status::of)?;
-        Ok(Response::new(pb::GetRequestResponse { node, record: Some(record) }))
+        let (found, record) = self.record_of(request.into_inner().id).await.map_err(status::of)?;
+        let FoundRecord { node, cost, price, .. } = found;
+        let (cost_pico_usd, price_pico_usd) = (cost, price);
+        Ok(Response::new(pb::GetRequestResponse {
+            node,
+            record: Some(record),
+            cost_pico_usd,
+            price_pico_usd,
+        }))
     }
 
     async fn count_failures(
@@ -62,15 +68,47 @@ impl RequestService for Admin {
         let pb::ReplayRequestRequest { id, revision } = request.into_inner();
         Ok(Response::new(self.replay(id, revision).await.map_err(status::of)?))
     }
+
+    async fn list_usage(
+        &self,
+        request: Request<pb::ListUsageRequest>,
+    ) -> Result<Response<pb::ListUsageResponse>, Status> {
+        let pb::ListUsageRequest { first_day, last_day, key, model, by_day, by_key, by_model } =
+            request.into_inner();
+        let named = |field, text| Ok(Some(searchable(field, text)?).filter(|text| !text.is_empty()));
+        let (key, model) =
+            (named("key", key).map_err(status::of)?, named("model", model).map_err(status::of)?);
+        let filter = UsageFilter { first_day, last_day, key, model, by_day, by_key, by_model };
+        let listed = self.plane.store.usage(&filter).await.map_err(|error| status::of(error.into()))?;
+        Ok(Response::new(pb::ListUsageResponse { usage: listed.into_iter().map(usage).collect() }))
+    }
+}
+
+fn usage((UsedBy { day, key, model }, used): (UsedBy, Used)) -> pb::Usage {
+    pb::Usage {
+        day,
+        key,
+        model,
+        requests: used.requests,
+        served: used.served,
+        input: used.input,
+        cached_input: used.cached_input,
+        output: used.output,
+        searches: used.searches,
+        audio_ms: used.audio_ms,
+        cost_pico_usd: used.cost,
+        price_pico_usd: used.price,
+        unpriced: used.unpriced,
+    }
 }
 
 impl Admin {
-    async fn record_of(&self, id: String) -> Result<(String, fleet::Record), Error> {
+    async fn record_of(&self, id: String) -> Result<(FoundRecord, fleet::Record), Error> {
         let id = searchable("id", id)?;
         let none = || Error::NotFound { what: "request", name: id.clone() };
-        let (node, bytes) = self.plane.store.record(&id).await?.ok_or_else(none)?;
-        let record = fleet::Record::decode(&bytes[..]);
-        Ok((node, record.map_err(|_| Error::Broken("the record cannot be read"))?))
+        let found = self.plane.store.record(&id, None).await?.ok_or_else(none)?;
+        let record = records::read(&found)?;
+        Ok((found, record))
     }
 
     async fn replay(&self, id: String, revision: u64) -> Result<pb::ReplayRequestResponse, Error> {

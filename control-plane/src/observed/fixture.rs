@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::nodes::{Connection, Facts, Nodes};
 use crate::plane::Plane;
 use crate::records::Keeping;
+use crate::records::book::Book;
 use crate::revision::head::Head;
 use crate::revision::{self, Apply};
 use crate::secrets::keyring::Keyring;
@@ -139,6 +140,7 @@ fn bare(store: Store, clock: Clock) -> Plane {
         leader: Leader::new(&own.id),
         own,
         keeping: Keeping::default(),
+        book: Book::default(),
         listeners: Vec::new(),
         clock,
         streams: Tasks::new(),

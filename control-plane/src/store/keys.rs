@@ -1,5 +1,7 @@
 //! Client keys and the version of their list.
 
+use common::snapshot::Sha;
+
 use super::pool::{Pool, query, query_as};
 use super::{audit, statements};
 use crate::store::convert::{from_db, sha, to_db};
@@ -11,6 +13,7 @@ statements! {
     INSERT = "insert into client_key (id, name, sha256, created_at_ms) values ($1, $2, $3, $4)";
     REVOKE = "update client_key set revoked_at_ms = $2 where id = $1 and revoked_at_ms is null";
     ONE = "select id, name, sha256, created_at_ms, revoked_at_ms from client_key where id = $1";
+    VALID = "select id from client_key where sha256 = $1 and revoked_at_ms is null";
     // One statement, so that the version belongs to the list.
     LIST = "select p.version, k.id, k.name, k.sha256, k.created_at_ms, k.revoked_at_ms
             from part p left join client_key k on true where p.kind = 'keys' order by k.id";
@@ -50,6 +53,12 @@ pub async fn revoke(pool: &Pool, id: &str, now_ms: u64, entry: &Entry) -> Result
     }
     tx.commit().await?;
     row.map(key).transpose()
+}
+
+/// The id of the valid key with this digest.
+pub async fn valid(pool: &Pool, sha256: &Sha) -> Result<Option<String>, sqlx::Error> {
+    let found: Option<(String,)> = pool.optional(query_as(VALID).bind(&sha256[..])).await?;
+    Ok(found.map(|(id,)| id))
 }
 
 /// Every key that ever was, by id, and the version of this list.

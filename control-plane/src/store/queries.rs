@@ -20,6 +20,7 @@ pub mod replicas;
 pub mod revisions;
 pub mod rollouts;
 pub mod secrets;
+pub mod usage;
 pub mod windows;
 
 use super::{Db, EXAMINE, KIND, LOCK_COUNTS, LOCK_MIGRATIONS, NOW_MS};
@@ -58,6 +59,7 @@ pub fn all() -> impl Iterator<Item = Statement> {
         revisions::ALL,
         rollouts::ALL,
         secrets::ALL,
+        usage::ALL,
         windows::ALL,
     ];
     files.into_iter().flatten().copied().chain([LOCK_MIGRATIONS, LOCK_COUNTS, NOW_MS, EXAMINE])

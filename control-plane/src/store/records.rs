@@ -1,12 +1,14 @@
-//! Records of requests: kept once however often they come, found by what is searched by, forgotten by age.
+//! Records of requests: kept and counted once however often they come, found by what is searched by, forgotten by age.
+
+use std::collections::HashSet;
 
 use sqlx::QueryBuilder;
 
 use super::leader::fence;
 use super::pool::{Pool, query, query_as};
-use super::{Db, statements};
+use super::{Connection, Db, statements, usage};
 use crate::store::convert::{from_db, to_db};
-use crate::store::rows::{FailureCount, Filter, KeptRecord, RequestSummary};
+use crate::store::rows::{FailureCount, Filter, FoundRecord, KeptRecord, RequestSummary};
 
 statements! {
     LIST = "select request_id, node_id, began_at_ms, model, dialect, key_id, channel, outcome, status, attempts,
@@ -38,13 +40,16 @@ statements! {
                   and (cast($10 as text) = '' or a.channel = $10)
                   and (cast($11 as text) = '' or a.class = $11)
                 group by a.channel, a.class order by 3 desc, 1, 2 limit $12";
-    FIND = "select node_id, record from request_record where request_id = $1";
-    FIND_CALLERS = "select node_id, record from request_record where client_request_id = $1
+    FIND = "select node_id, record, cost, price from request_record
+            where request_id = $1 and (cast($2 as text) is null or key_id = $2)";
+    FIND_CALLERS = "select node_id, record, cost, price from request_record
+                    where client_request_id = $1 and (cast($2 as text) is null or key_id = $2)
                     order by request_id desc limit 1";
     OLDEST = "select began_at_ms from request_record where began_at_ms < $1
               order by began_at_ms limit 1 offset $2";
     FORGET = "delete from request_record where began_at_ms < $1";
     FORGET_ATTEMPTS = "delete from request_attempt where began_at_ms < $1";
+    FORGET_LEFT_OUT = "delete from request_left_out where began_at_ms < $1";
 }
 
 /// Rows of one insert.
@@ -55,51 +60,81 @@ const FORGOTTEN_AT_ONCE: i64 = 5_000;
 
 const KEEP: &str =
     "insert into request_record (request_id, client_request_id, node_id, began_at_ms, model, dialect,
-    key_id, channel, outcome, status, attempts, duration_us, record) ";
+    key_id, channel, outcome, status, attempts, duration_us, record, cost, price) ";
 const KEEP_ATTEMPTS: &str = "insert into request_attempt (request_id, number, began_at_ms, channel, class) ";
+const LEAVE_OUT: &str = "insert into request_left_out (request_id, began_at_ms) ";
 const ONCE: &str = " on conflict do nothing";
+const ONCE_SAYING_WHICH: &str = " on conflict do nothing returning request_id";
 
-/// Keeps all of them or none; those that are there already are left as they are.
+/// Keeps all of them that are to be kept, and counts all, or does none of it. Those that came before are left as they are.
 pub async fn keep(pool: &Pool, rows: &[KeptRecord]) -> Result<(), sqlx::Error> {
     let mut tx = pool.begin().await?;
-    for rows in rows.chunks(ROWS_AT_ONCE) {
-        let mut insert = QueryBuilder::<Db>::new(KEEP);
+    let mut new = HashSet::new();
+    let (kept, left_out): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.is_kept);
+    for rows in kept.chunks(ROWS_AT_ONCE) {
+        new.extend(keep_records(&mut tx, rows).await?);
+        keep_attempts(&mut tx, rows).await?;
+    }
+    for rows in left_out.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Db>::new(LEAVE_OUT);
         insert.push_values(rows, |mut values, row| {
-            let summary = &row.summary;
+            values.push_bind(&row.summary.request_id).push_bind(to_db(row.summary.began_at_ms));
+        });
+        new.extend(said_new(&mut tx, insert).await?);
+    }
+    // One that came twice in an upload is new once.
+    let counted = rows.iter().filter(|row| new.remove(&row.summary.request_id));
+    usage::add(&mut tx, counted).await?;
+    tx.commit().await
+}
+
+/// Keeps those that are not there. Returns their ids.
+async fn keep_records(tx: &mut Connection, rows: &[&KeptRecord]) -> Result<Vec<String>, sqlx::Error> {
+    let mut insert = QueryBuilder::<Db>::new(KEEP);
+    insert.push_values(rows, |mut values, row| {
+        let summary = &row.summary;
+        values
+            .push_bind(&summary.request_id)
+            .push_bind(&row.client_request_id)
+            .push_bind(&summary.node)
+            .push_bind(to_db(summary.began_at_ms))
+            .push_bind(&summary.model)
+            .push_bind(&summary.dialect)
+            .push_bind(&summary.key)
+            .push_bind(&summary.channel)
+            .push_bind(&summary.outcome)
+            .push_bind(i64::from(summary.status))
+            .push_bind(i64::from(summary.attempts))
+            .push_bind(to_db(summary.duration_us))
+            .push_bind(&row.record[..])
+            .push_bind(row.cost.map(to_db))
+            .push_bind(row.price.map(to_db));
+    });
+    said_new(tx, insert).await
+}
+
+async fn keep_attempts(tx: &mut Connection, rows: &[&KeptRecord]) -> Result<(), sqlx::Error> {
+    let attempts: Vec<_> = rows
+        .iter()
+        .flat_map(|row| (0_i64..).zip(&row.attempts).map(move |(number, attempt)| (row, number, attempt)))
+        .collect();
+    for attempts in attempts.chunks(ROWS_AT_ONCE) {
+        let mut insert = QueryBuilder::<Db>::new(KEEP_ATTEMPTS);
+        insert.push_values(attempts, |mut values, (row, number, (channel, class))| {
             values
-                .push_bind(&summary.request_id)
-                .push_bind(&row.client_request_id)
-                .push_bind(&summary.node)
-                .push_bind(to_db(summary.began_at_ms))
-                .push_bind(&summary.model)
-                .push_bind(&summary.dialect)
-                .push_bind(&summary.key)
-                .push_bind(&summary.channel)
-                .push_bind(&summary.outcome)
-                .push_bind(i64::from(summary.status))
-                .push_bind(i64::from(summary.attempts))
-                .push_bind(to_db(summary.duration_us))
-                .push_bind(&row.record[..]);
+                .push_bind(&row.summary.request_id)
+                .push_bind(*number)
+                .push_bind(to_db(row.summary.began_at_ms))
+                .push_bind(channel)
+                .push_bind(class);
         });
         insert.push(ONCE).build().persistent(false).execute(&mut *tx).await?;
-        let attempts: Vec<_> = rows
-            .iter()
-            .flat_map(|row| (0_i64..).zip(&row.attempts).map(move |(number, attempt)| (row, number, attempt)))
-            .collect();
-        for attempts in attempts.chunks(ROWS_AT_ONCE) {
-            let mut insert = QueryBuilder::<Db>::new(KEEP_ATTEMPTS);
-            insert.push_values(attempts, |mut values, (row, number, (channel, class))| {
-                values
-                    .push_bind(&row.summary.request_id)
-                    .push_bind(*number)
-                    .push_bind(to_db(row.summary.began_at_ms))
-                    .push_bind(channel)
-                    .push_bind(class);
-            });
-            insert.push(ONCE).build().persistent(false).execute(&mut *tx).await?;
-        }
     }
-    tx.commit().await
+    Ok(())
+}
+
+async fn said_new(tx: &mut Connection, mut insert: QueryBuilder<Db>) -> Result<Vec<String>, sqlx::Error> {
+    insert.push(ONCE_SAYING_WHICH).build_query_scalar().persistent(false).fetch_all(tx).await
 }
 
 /// Requests that pass a filter, newest first.
@@ -152,12 +187,19 @@ pub async fn failures(pool: &Pool, filter: &Filter) -> Result<Vec<FailureCount>,
     Ok(rows.into_iter().map(count).collect())
 }
 
-/// The node and the record of a request, by our id or the caller's own.
-pub async fn find(pool: &Pool, id: &str) -> Result<Option<(String, Vec<u8>)>, sqlx::Error> {
-    match pool.optional(query_as(FIND).bind(id)).await? {
-        Some(found) => Ok(Some(found)),
-        None => pool.optional(query_as(FIND_CALLERS).bind(id)).await,
+/// The record of a request, by our id or the caller's own; of this key, where one is given.
+pub async fn find(pool: &Pool, id: &str, key: Option<&str>) -> Result<Option<FoundRecord>, sqlx::Error> {
+    type Columns = (String, Vec<u8>, Option<i64>, Option<i64>);
+    let mut found: Option<Columns> = pool.optional(query_as(FIND).bind(id).bind(key)).await?;
+    if found.is_none() {
+        found = pool.optional(query_as(FIND_CALLERS).bind(id).bind(key)).await?;
     }
+    Ok(found.map(|(node, record, cost, price)| FoundRecord {
+        node,
+        record,
+        cost: cost.map(from_db),
+        price: price.map(from_db),
+    }))
 }
 
 /// Removes what began before `before_ms`, about [`FORGOTTEN_AT_ONCE`] of it. Returns whether there is more.
@@ -168,7 +210,7 @@ pub async fn forget(pool: &Pool, leader: u64, before_ms: u64) -> Result<bool, sq
     let last: Option<(i64,)> = last.fetch_optional(&mut *tx).await?;
     // The last of a batch goes as well, with all that began in its millisecond.
     let until_ms = last.map_or(to_db(before_ms), |(last_ms,)| last_ms + 1);
-    for statement in [FORGET_ATTEMPTS, FORGET] {
+    for statement in [FORGET_ATTEMPTS, FORGET_LEFT_OUT, FORGET] {
         query(statement).bind(until_ms).execute(&mut *tx).await?;
     }
     tx.commit().await?;

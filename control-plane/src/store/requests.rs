@@ -1,10 +1,10 @@
 //! The store's records of requests.
 
-use super::rows::{FailureCount, Filter, KeptRecord, RequestSummary};
+use super::rows::{FailureCount, Filter, FoundRecord, KeptRecord, RequestSummary, UsageFilter, Used, UsedBy};
 use super::{DONE_WITHIN, Store, StoreError, fenced, postgres, soon, sqlite, within};
 
 impl Store {
-    /// Keeps records, all of them or none. One that is there already is left as it is.
+    /// Keeps and counts records, all of them or none. One that came before is left as it is.
     pub async fn keep_records(&self, rows: &[KeptRecord]) -> Result<(), StoreError> {
         call!(self.write, records::keep(rows));
         Ok(())
@@ -25,9 +25,20 @@ impl Store {
         Ok(call!(self.read, records::failures(filter)))
     }
 
-    /// Node and encoded record of a request, by our id or the caller's own; of several of those the newest.
-    pub async fn record(&self, id: &str) -> Result<Option<(String, Vec<u8>)>, StoreError> {
-        Ok(call!(self.read, records::find(id)))
+    /// The record of a request, by our id or the caller's own; of several of those the newest. Of this key, where one is
+    /// given.
+    pub async fn record(&self, id: &str, key: Option<&str>) -> Result<Option<FoundRecord>, StoreError> {
+        Ok(call!(self.read, records::find(id, key)))
+    }
+
+    /// What was used, by day, key and model as far as these are told apart, at most ten thousand rows.
+    pub async fn usage(&self, filter: &UsageFilter) -> Result<Vec<(UsedBy, Used)>, StoreError> {
+        Ok(call!(self.read, usage::list(filter)))
+    }
+
+    /// Removes what was used before a day (since 1970, UTC), if `leader` still leads.
+    pub async fn forget_usage(&self, leader: u64, before_day: u32) -> Result<(), StoreError> {
+        toil!(self.write, usage::forget(leader, before_day))
     }
 
     /// Removes some thousands of the requests that began before `before_ms`, the oldest first, if `leader` still leads.

@@ -7,7 +7,7 @@ use common::snapshot::Sha;
 use common::window::Totals;
 
 use super::entry::Entry;
-pub use records::{FailureCount, Filter, KeptRecord, RequestSummary};
+pub use records::{FailureCount, Filter, FoundRecord, KeptRecord, RequestSummary, UsageFilter, Used, UsedBy};
 
 /// A catalog revision without its document.
 #[derive(Debug, Clone, PartialEq, Eq)]

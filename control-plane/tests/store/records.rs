@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use control_plane::store::Store;
-use control_plane::store::rows::{FailureCount, Filter, KeptRecord, RequestSummary};
+use control_plane::store::rows::{
+    FailureCount, Filter, KeptRecord, RequestSummary, UsageFilter, Used, UsedBy,
+};
 
 use crate::{NOW, Place, lead};
 
@@ -45,6 +47,18 @@ fn record(n: u64, attempts: &[(&str, &str)]) -> KeptRecord {
         client_request_id: format!("mine-{n}"),
         attempts: attempts.iter().map(|(channel, class)| ((*channel).into(), (*class).into())).collect(),
         record: vec![0, 255, n as u8],
+        is_kept: true,
+        cost: Some(n),
+        price: None,
+        used: Used {
+            requests: 1,
+            served: is_served.into(),
+            input: 10,
+            output: n,
+            price: 3,
+            ..Used::default()
+        },
+        used_by: ((n / 100) as u32, "k'1".to_owned(), "gpt-4o".to_owned()),
     }
 }
 
@@ -77,14 +91,33 @@ pub async fn a_record_is_kept_once_however_often_and_by_whomever_it_is_brought(p
         if n % 2 == 1 {
             rows.iter_mut().for_each(|row| row.record.push(1));
         }
+        // Some are not kept, and counted once all the same.
+        rows.iter_mut()
+            .filter(|row| row.summary.began_at_ms.is_multiple_of(5))
+            .for_each(|row| row.is_kept = false);
         bringing.spawn(async move { store.keep_records(&rows).await });
     }
     bringing.join_all().await.into_iter().for_each(Result::unwrap);
-    assert_eq!(stores[0].requests(&any(), "", 1000).await.unwrap().len(), 250);
+    let left_out = (NOW..NOW + 250).filter(|at| at.is_multiple_of(5)).count() as u64;
+    assert_eq!(stores[0].requests(&any(), "", 1000).await.unwrap().len() as u64, 250 - left_out);
     let counted = stores[1].failures(&any()).await.unwrap();
-    assert_eq!(counted.iter().map(|count| count.attempts).collect::<Vec<_>>(), [250]);
-    let (node, kept) = stores[0].record(&id(7)).await.unwrap().unwrap();
-    assert_eq!((node.as_str(), &kept[..3]), ("node-1", &[0, 255, 7][..]));
+    assert_eq!(counted.iter().map(|count| count.attempts).collect::<Vec<_>>(), [250 - left_out]);
+    let seven = (7..12).find(|n| !(NOW + n).is_multiple_of(5)).unwrap();
+    let found = stores[0].record(&id(seven), None).await.unwrap().unwrap();
+    assert_eq!(&found.record[..3], &[0, 255, seven as u8][..]);
+    assert_eq!((found.node, found.cost, found.price), (format!("node-{}", seven % 2), Some(seven), None));
+    let sum = |from: u64, to: u64| Used {
+        requests: to - from,
+        served: to - from,
+        input: 10 * (to - from),
+        output: (from..to).sum(),
+        price: 3 * (to - from),
+        ..Used::default()
+    };
+    let days: Vec<_> = used(&stores[1], UsageFilter { by_day: true, ..ever() }).await;
+    let day = |day| UsedBy { day: Some(day), ..UsedBy::default() };
+    let wanted = [(day(0), sum(0, 100)), (day(1), sum(100, 200)), (day(2), sum(200, 250))];
+    assert_eq!(days, wanted, "each is counted once, kept or not");
 }
 
 pub async fn a_request_is_found_by_our_id_or_the_newest_with_the_callers(place: Arc<Place>) {
@@ -93,9 +126,61 @@ pub async fn a_request_is_found_by_our_id_or_the_newest_with_the_callers(place: 
     let again = KeptRecord { client_request_id: "mine-1".to_owned(), ..record(9, &[("a", "ok")]) };
     store.keep_records(&[again]).await.unwrap();
     for (id, expected) in [(id(1), Some(1)), ("mine-1".to_owned(), Some(9)), ("mine-77".to_owned(), None)] {
-        let found = store.record(&id).await.unwrap();
-        assert_eq!(found.map(|(_, record)| record[2]), expected, "{id}");
+        for (key, is_theirs) in [(None, true), (Some("k'1"), true), (Some("k"), false), (Some(""), false)] {
+            let found = store.record(&id, key).await.unwrap();
+            assert_eq!(found.map(|found| found.record[2]), expected.filter(|_| is_theirs), "{id} {key:?}");
+        }
     }
+}
+
+fn ever() -> UsageFilter {
+    UsageFilter { last_day: u32::MAX, ..UsageFilter::default() }
+}
+
+async fn used(store: &Store, filter: UsageFilter) -> Vec<(UsedBy, Used)> {
+    store.usage(&filter).await.unwrap()
+}
+
+pub async fn what_was_used_is_told_apart_as_asked_and_kept_longer_than_records(place: Arc<Place>) {
+    let store = place.open().await;
+    let by = |n, key: &str, model: &str| KeptRecord {
+        used_by: (n as u32, key.to_owned(), model.to_owned()),
+        ..record(n, &[("a", "ok")])
+    };
+    let rows = [by(1, "k1", "m1"), by(2, "k1", "m2"), by(3, "k2", "m1"), by(4, "", "")];
+    store.keep_records(&rows).await.unwrap();
+    store.keep_records(&rows[..2]).await.unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let outputs = async |filter: UsageFilter| {
+        let used = used(&store, filter).await;
+        used.into_iter().map(|(by, used)| (by.key, by.model, used.output)).collect::<Vec<_>>()
+    };
+    for (filter, expected) in [
+        (ever(), vec![(None, None, 10)]),
+        (
+            UsageFilter { by_key: true, ..ever() },
+            vec![(text(""), None, 4), (text("k1"), None, 3), (text("k2"), None, 3)],
+        ),
+        (
+            UsageFilter { by_model: true, ..ever() },
+            vec![(None, text(""), 4), (None, text("m1"), 4), (None, text("m2"), 2)],
+        ),
+        (
+            UsageFilter { key: text("k1"), by_model: true, ..ever() },
+            vec![(None, text("m1"), 1), (None, text("m2"), 2)],
+        ),
+        (UsageFilter { model: text("m1"), ..ever() }, vec![(None, None, 4)]),
+        (UsageFilter { first_day: 2, last_day: 3, ..ever() }, vec![(None, None, 5)]),
+        (UsageFilter { key: text("nobody"), by_day: true, ..ever() }, vec![]),
+    ] {
+        assert_eq!(outputs(filter.clone()).await, expected, "{filter:?}");
+    }
+    let leader = lead(&store).await;
+    store.forget_records(leader, NOW + 100).await.unwrap();
+    assert_eq!(outputs(ever()).await, [(None, None, 10)], "records go before what is counted of them");
+    store.forget_usage(leader, 3).await.unwrap();
+    assert_eq!(outputs(ever()).await, [(None, None, 7)]);
+    assert!(store.forget_usage(leader + 1, 9).await.is_err(), "who does not lead forgets nothing");
 }
 
 pub async fn requests_are_listed_newest_first_by_every_filter_and_by_page(place: Arc<Place>) {

@@ -6,6 +6,7 @@ mod requests;
 mod secrets;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use common::dialect::Dialect;
 pub use identity::{AuthorityCommand, TokensCommand};
 pub use requests::{FilterArgs, RequestsCommand};
 pub use secrets::SecretCommand;
+pub use usage::{By, UsageArgs};
 
 /// Speaks to the control plane of a Sluice fleet.
 #[derive(Debug, Parser)]
@@ -152,6 +154,8 @@ pub enum Command {
         #[command(subcommand)]
         command: RequestsCommand,
     },
+    /// What client keys used, and what it comes to
+    Usage(UsageArgs),
     /// Show the success really observed
     Status(StatusArgs),
     /// Write a copy of everything that the control plane keeps into a file, while it runs

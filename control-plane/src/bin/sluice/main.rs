@@ -19,6 +19,7 @@ mod rollout;
 mod secrets;
 mod status;
 mod tokens;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -70,6 +71,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Tokens { command } => tokens::run(command, connect, output).await,
         Command::Ca { command } => authority::run(command, connect, output).await,
         Command::Requests { command } => requests::run(command, connect, output).await,
+        Command::Usage(wanted) => usage::run(wanted, connect, output).await,
         Command::Status(wanted) => status::run(wanted, connect, output).await,
         Command::Backup(args) => backup::backup(args, connect, output).await,
         Command::Restore(args) => backup::restore(args, connect, output).await,

@@ -39,6 +39,7 @@ const ROLES: &[(&str, Role)] = &[
     ("RequestService/CountFailures", Role::Viewer),
     ("RequestService/GetRequest", Role::Viewer),
     ("RequestService/ListRequests", Role::Viewer),
+    ("RequestService/ListUsage", Role::Viewer),
     ("RequestService/ReplayRequest", Role::Viewer),
     ("RolloutService/AbortRollout", Role::Operator),
     ("RolloutService/GetRollout", Role::Viewer),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use common::money::Amount;
 use common::pb::{admin as pb, fleet};
 
 use super::bars::bars;
@@ -34,6 +35,8 @@ struct ShownJson<'a> {
     request_bytes: u64,
     answer_bytes: u64,
     usage: Option<UsageJson>,
+    cost_usd: Option<String>,
+    price_usd: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -75,13 +78,14 @@ struct UsageJson {
 pub fn show(answer: &pb::GetRequestResponse, output: &mut Output) -> Result<Exit, Fault> {
     let record = answer.record.clone().unwrap_or_default();
     match output.format() {
-        Format::Json => output.json(&json(&answer.node, &record))?,
-        Format::Table => output.text(&text(&answer.node, &record))?,
+        Format::Json => output.json(&json(answer, &record))?,
+        Format::Table => output.text(&text(answer, &record))?,
     }
     Ok(Exit::Done)
 }
 
-fn text(node: &str, record: &fleet::Record) -> String {
+fn text(answer: &pb::GetRequestResponse, record: &fleet::Record) -> String {
+    let node = &answer.node;
     let at = time(i64::try_from(record.began_at_ms).unwrap_or(i64::MAX));
     let mut text = format!("request {} on {}, {at}\n", clean(&record.request_id), clean(node));
     if !record.client_request_id.is_empty() {
@@ -97,7 +101,10 @@ fn text(node: &str, record: &fleet::Record) -> String {
     );
     text += &answered(record);
     if let Some(usage) = &record.usage {
-        text += &format!("used {} tokens of input and {} of output\n", usage.input, usage.output);
+        text += &format!("used {} tokens of input and {} of output", usage.input, usage.output);
+        text += &sum("; it cost us", answer.cost_pico_usd);
+        text += &sum("; the caller pays", answer.price_pico_usd);
+        text += "\n";
     }
     if !record.chain.is_empty() {
         text += "\n";
@@ -108,6 +115,10 @@ fn text(node: &str, record: &fleet::Record) -> String {
         text += &bars(record);
     }
     text
+}
+
+fn sum(what: &str, pico: Option<u64>) -> String {
+    pico.map(|pico| format!("{what} {} USD", Amount::from_pico(pico))).unwrap_or_default()
 }
 
 fn answered(record: &fleet::Record) -> String {
@@ -176,7 +187,8 @@ fn became(hop: &fleet::RecordHop, attempt: Option<&fleet::RecordAttempt>) -> Str
     said
 }
 
-fn json<'a>(node: &'a str, record: &'a fleet::Record) -> ShownJson<'a> {
+fn json<'a>(answer: &'a pb::GetRequestResponse, record: &'a fleet::Record) -> ShownJson<'a> {
+    let usd = |pico: Option<u64>| pico.map(|pico| Amount::from_pico(pico).to_string());
     let channel = |hop: u32| record.chain.get(hop as usize).map_or("", |hop| hop.channel.as_str());
     let hops = record.chain.iter().map(|hop| HopJson {
         channel: &hop.channel,
@@ -206,7 +218,7 @@ fn json<'a>(node: &'a str, record: &'a fleet::Record) -> ShownJson<'a> {
     ShownJson {
         request_id: &record.request_id,
         client_request_id: some(&record.client_request_id),
-        node,
+        node: &answer.node,
         boot_id: &record.boot_id,
         began_at_ms: record.began_at_ms,
         epoch: record.epoch,
@@ -226,6 +238,8 @@ fn json<'a>(node: &'a str, record: &'a fleet::Record) -> ShownJson<'a> {
         request_bytes: record.request_bytes,
         answer_bytes: record.answer_bytes,
         usage,
+        cost_usd: usd(answer.cost_pico_usd),
+        price_usd: usd(answer.price_pico_usd),
     }
 }
 
@@ -282,8 +296,14 @@ mod tests {
             status: 200,
             committed_us: Some(3_100_000),
             ended_us: 4_000_000,
+            usage: Some(fleet::RecordUsage { input: 7, output: 9, ..Default::default() }),
             ..Default::default()
         }
+    }
+
+    fn answer() -> pb::GetRequestResponse {
+        let cost_pico_usd = Some(1_234_500_000);
+        pb::GetRequestResponse { node: "node-a".to_owned(), cost_pico_usd, ..Default::default() }
     }
 
     #[test]
@@ -292,6 +312,7 @@ mod tests {
 request id-1 on node-a, 2026-11-30T13:44:39Z
 asked /v1/chat/completions for a stream of gpt-4o, with key key-1; revision 42
 served, status 200 after 4.000 s; the answer began after 3.100 s
+used 7 tokens of input and 9 of output; it cost us 0.0012345 USD
 
 HOP  CHANNEL  UPSTREAM MODEL  RESULT                                    ASKED  HEADERS  FIRST BYTE  DECIDED    ENDED
   1  a        m               not asked: breaker_open for 42.000 s more        -        -           -        -        -
@@ -305,12 +326,14 @@ HOP  CHANNEL  UPSTREAM MODEL  RESULT                                    ASKED  H
         let squeezed = |text: &str| {
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
         };
-        assert_eq!(squeezed(&plain(&text("node-a", &record()))), squeezed(want));
-        let json = serde_json::to_value(json("node-a", &record())).unwrap();
+        assert_eq!(squeezed(&plain(&text(&answer(), &record()))), squeezed(want));
+        let (answer, record) = (answer(), record());
+        let json = serde_json::to_value(json(&answer, &record)).unwrap();
         assert_eq!(
             (&json["attempts"][1]["channel"], &json["chain"][0]["out"]),
             (&"c".into(), &"breaker_open".into())
         );
-        assert_eq!(json["usage"], serde_json::Value::Null);
+        assert_eq!((&json["usage"]["input"], &json["cost_usd"]), (&7.into(), &"0.0012345".into()));
+        assert_eq!(json["price_usd"], serde_json::Value::Null);
     }
 }
