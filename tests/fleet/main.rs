@@ -20,6 +20,7 @@ mod network;
 mod nodes;
 mod psql;
 mod records;
+mod replay;
 mod replicas;
 mod requests;
 mod restart;
