@@ -2,6 +2,7 @@
 //! each test has a fleet of its own.
 
 mod access;
+mod agree;
 mod auth;
 mod backup;
 mod bindings;

@@ -7,11 +7,14 @@
 //! ```text
 //! cargo build --release --workspace --bins && cargo run --release --bin bench-hot-path
 //! ```
-//! `-- --seconds 10 --streams 4000` after it sets the length of a measurement and the open streams.
+//! `-- --seconds 10 --streams 4000` after it sets the length of a measurement and the open streams. `-- --records` measures
+//! what records of a thousand requests a second cost callers, and their way into SQLite and PostgreSQL.
 
 mod load;
+mod records;
 mod upstream;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,6 +44,9 @@ struct Args {
     /// Only this pattern, by its number.
     #[arg(long)]
     only: Option<usize>,
+    /// Only what records of requests cost.
+    #[arg(long)]
+    records: bool,
 }
 
 struct Case {
@@ -73,22 +79,18 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let me = std::process::id();
     pin(me, REST_CORE)?;
     let upstream = upstream::start(&tasks).await?;
-    let mut fleet = Fleet::start_as(Plan::default()).await?;
-    // The node inherits the core, so that its runtime has one worker.
-    pin(me, NODE_CORE)?;
-    fleet.add_node().await?;
-    pin(me, REST_CORE)?;
-    let document = Document::new()
-        .channel("upstream", &format!("http://{upstream}/v1"), "")
-        .model("bench", &["upstream"]);
-    let revision = fleet.apply(&document.model("idle", &["upstream"])).await?;
-    fleet.in_sync(revision).await?;
+    let seconds = Duration::from_secs(args.seconds.clamp(1, 60));
+    if args.records {
+        records::run(upstream, seconds, &tasks).await?;
+        tasks.stop(Duration::from_secs(2)).await;
+        return Ok(());
+    }
+    let fleet = start(upstream, Plan::default()).await?;
     let node = fleet.nodes.first().and_then(|node| node.pid()).context("no node")?;
     let direct = Target { address: upstream, key: "Bearer none".to_owned() };
     let through = Target { address: fleet.data_address(0)?, key: format!("Bearer {}", fleet.key) };
     say(&format!("node: process {node} on core {NODE_CORE}; everything else on core {REST_CORE}"))?;
 
-    let seconds = Duration::from_secs(args.seconds.clamp(1, 60));
     let mut speed = Vec::new();
     let mut latency = Vec::new();
     for (_, case) in (1..).zip(&CASES).filter(|(at, _)| args.only.is_none_or(|only| only == *at)) {
@@ -111,6 +113,22 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     }
     tasks.stop(Duration::from_secs(2)).await;
     fleet.finish()
+}
+
+/// A control plane beside this process, and a node on a core of its own.
+async fn start(upstream: SocketAddr, plan: Plan) -> anyhow::Result<Fleet> {
+    let me = std::process::id();
+    let mut fleet = Fleet::start_as(plan).await?;
+    // The node inherits the core, so that its runtime has one worker.
+    pin(me, NODE_CORE)?;
+    fleet.add_node().await?;
+    pin(me, REST_CORE)?;
+    let document = Document::new()
+        .channel("upstream", &format!("http://{upstream}/v1"), "")
+        .model("bench", &["upstream"]);
+    let revision = fleet.apply(&document.model("idle", &["upstream"])).await?;
+    fleet.in_sync(revision).await?;
+    Ok(fleet)
 }
 
 fn speed_row(case: &Case, direct: &Measured, through: &Measured, used: Duration) -> Vec<String> {
