@@ -4,6 +4,8 @@
 //! A walk depends on its chain, on which routes were out when their turn came, and on how attempts failed. A record has
 //! all three, so that its decisions follow from it alone.
 
+pub mod words;
+
 use std::time::Duration;
 
 use tokio::time::Instant;

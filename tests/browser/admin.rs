@@ -1,8 +1,10 @@
 //! The admin pages: somebody logs in, looks and acts, by keyboard alone.
 
+use anyhow::ensure;
 use harness::catalog::chain_of;
-use harness::fleet::Fleet;
-use harness::provider::Provider;
+use harness::eventually::eventually;
+use harness::fleet::{Fleet, REPORTED};
+use harness::provider::{Provider, Script};
 
 use crate::driver::{View, WalkStep, walk};
 use crate::status::short_windows;
@@ -14,7 +16,7 @@ fn token(fleet: &Fleet) -> anyhow::Result<String> {
 
 /// The steps of logging in, to the page that was asked for.
 fn logged_in<'a>(path: &'a str, token: &'a str, until: &'a str) -> [WalkStep<'a>; 5] {
-    [("go", path), ("to", "Token"), ("write", token), ("press", "Enter"), ("until", until)]
+    [("go", path), ("to", "Token"), ("write", token), ("follow", "Enter"), ("until", until)]
 }
 
 fn is_well(views: &[View], stops: usize) {
@@ -43,10 +45,10 @@ async fn somebody_logs_in_looks_at_a_chain_and_compares_two_revisions() -> anyho
 
     let mut steps = vec![("go", "/admin"), ("until", "Log in"), ("see", "login")];
     steps.extend(logged_in("/admin", &token, "Open breakers"));
-    steps.extend([("see", "models"), ("to", "m"), ("press", "Enter"), ("until", "Who would serve now")]);
-    steps.extend([("see", "model"), ("to", "Catalog"), ("press", "Enter"), ("until", "the newest first")]);
-    steps.extend([("see", "catalog"), ("to", "Compare"), ("press", "Enter"), ("until", "Before")]);
-    steps.extend([("see", "diff"), ("to", "Log out"), ("press", "Enter"), ("until", "Log in")]);
+    steps.extend([("see", "models"), ("to", "m"), ("follow", "Enter"), ("until", "Who would serve now")]);
+    steps.extend([("see", "model"), ("to", "Catalog"), ("follow", "Enter"), ("until", "the newest first")]);
+    steps.extend([("see", "catalog"), ("to", "Compare"), ("follow", "Enter"), ("until", "Before")]);
+    steps.extend([("see", "diff"), ("to", "Log out"), ("follow", "Enter"), ("until", "Log in")]);
     let views = walk(fleet.control_plane.address("http")?, "admin", &steps).await?;
     is_well(&views, 5);
     for view in at(&views, "model") {
@@ -64,5 +66,58 @@ async fn somebody_logs_in_looks_at_a_chain_and_compares_two_revisions() -> anyho
         assert_eq!(row[..], ["nothing", "7"], "{}", view.name);
     }
     assert!(views.iter().all(|view| !view.text.contains(&token)));
+    fleet.finish()
+}
+
+#[tokio::test]
+async fn somebody_searches_a_request_and_sees_where_its_time_went() -> anyhow::Result<()> {
+    let (p1, p2) = (Provider::start("p1").await?, Provider::start("p2").await?);
+    let fleet = Fleet::start_as(short_windows()).await?;
+    let revision = fleet.apply(&chain_of("m", &[&p1, &p2])).await?;
+    fleet.in_sync(revision).await?;
+    p1.set(Script::Status(503)).await;
+    assert_eq!(fleet.caller(0)?.chat("m", true).await?.status, 200);
+    let (token, address) = (token(&fleet)?, fleet.control_plane.address("http")?);
+    eventually("the record has come home", REPORTED, || async {
+        let listed = fleet.sluice(&["requests", "list", "-o", "json"]).await?;
+        ensure!(listed.json()?["requests"].as_array().is_some_and(|all| all.len() == 1), "{listed:?}");
+        Ok(())
+    })
+    .await?;
+
+    let mut steps = logged_in("/admin/requests", &token, "What failed on the way").to_vec();
+    steps.extend([
+        ("see", "requests"),
+        ("to", "Failed with class"),
+        ("write", "overloaded"),
+        ("follow", "Enter"),
+    ]);
+    steps.extend([("until", "Served all the same"), ("see", "found"), ("to", "Requests, the newest first")]);
+    steps.extend([
+        ("press", "Tab"),
+        ("follow", "Enter"),
+        ("until", "Where its time went"),
+        ("see", "request"),
+    ]);
+    let views = walk(address, "admin", &steps).await?;
+    is_well(&views, 3);
+    for view in at(&views, "found") {
+        let failed = view.table("What failed on the way, most first")?;
+        assert_eq!(failed.row("p1")?[..], ["overloaded", "1", "1"], "{}", view.name);
+        let [found] = &view.table("Requests, the newest first")?.rows[..] else { panic!("{}", view.text) };
+        assert_eq!(
+            (found[2..7].join(" "), &found[8]),
+            ("m p2 2 served 200".to_owned(), &"node-1".to_owned())
+        );
+    }
+    for view in at(&views, "request") {
+        let hops = view.table("What became of each hop")?;
+        assert_eq!(hops.rows[0][..4], ["1", "p1", "up-m", "overloaded, status 503"], "{}", view.name);
+        assert!(hops.rows[1][3].starts_with("ok, status 200, gate: content"), "{:?}", hops.rows[1]);
+        assert!(view.text.contains("The same is decided again"), "{}", view.text);
+        let lanes: Vec<_> =
+            view.pictures.iter().map(|lane| (lane.label.split(':').next(), lane.bars.len())).collect();
+        assert_eq!(lanes, [(Some("p1"), 2), (Some("p2"), 3)], "{:?}", view.pictures);
+    }
     fleet.finish()
 }

@@ -114,7 +114,7 @@ pub async fn look_as(
     Ok(views.iter().map(|seen| view(seen, address)).collect())
 }
 
-/// A step of a walk: `go`, `to`, `write`, `press`, `until` or `see`, and what.
+/// A step of a walk: `go`, `to`, `write`, `press`, `follow`, `until` or `see`, and what.
 pub type WalkStep<'a> = (&'static str, &'a str);
 
 /// Walks through the pages of this listener by keyboard, in every theme at every width; gives what was seen at each stop.

@@ -1,8 +1,8 @@
 // Walks through pages in a real browser, by keyboard alone, once for each view (theme and width), and prints as JSON what it
 // saw at each stop. A step is one of
 //   {"go": "/path"}          {"to": "name of a field, link or button"}   moves the focus there with the tabulator
-//   {"write": "text"}        {"press": "Enter"}                          {"until": "text that the page shows"}
-//   {"see": "name of a stop"}
+//   {"write": "text"}        {"press": "Tab"}                            {"until": "text that the page shows"}
+//   {"follow": "Enter"}      presses, and waits for the page that comes  {"see": "name of a stop"}
 //
 //   node walk.mjs '{"origin": …, "chromium": …, "shots": …, "views": […], "steps": […]}'
 import { launch, listen, see } from "./seen.mjs";
@@ -42,6 +42,7 @@ async function walk({ theme, width }) {
     if (step.to) await moveTo(page, step.to);
     if (step.write) await page.keyboard.type(step.write);
     if (step.press) await page.keyboard.press(step.press);
+    if (step.follow) await Promise.all([page.waitForEvent("load"), page.keyboard.press(step.follow)]);
     if (step.until) await page.waitForFunction((text) => document.body.innerText.includes(text), step.until);
     if (step.see) {
       const shot = `${plan.shots}-${step.see}-${theme}-${width}.png`;

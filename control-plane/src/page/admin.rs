@@ -8,6 +8,7 @@ mod frame;
 mod login;
 mod models;
 mod origin;
+mod requests;
 mod serving;
 mod session;
 
@@ -80,6 +81,8 @@ pub fn routes(plane: &Arc<Plane>, guard: &Guard) -> Router {
         .route("/admin/catalog", get(catalog::history))
         .route("/admin/catalog/diff", get(catalog::diff))
         .route("/admin/catalog/{revision}", get(catalog::document))
+        .route("/admin/requests", get(requests::list))
+        .route("/admin/requests/{*id}", get(requests::one::show))
         .route("/admin/{*page}", get(async || Fault::not_found()))
         .layer(from_fn_with_state(desk.clone(), enter));
     Router::new()

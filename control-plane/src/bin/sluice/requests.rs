@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use common::clock::Clock;
 use common::pb::admin as pb;
+use common::record::words::seconds;
 
 use crate::args::{ConnectArgs, FilterArgs, Format, RequestsCommand};
 use crate::call::Connection;
@@ -173,11 +174,6 @@ fn request_json(request: &pb::RequestSummary) -> RequestJson<'_> {
 
 fn said(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
-}
-
-/// A time as people read it: to the millisecond.
-fn seconds(us: u64) -> String {
-    format!("{}.{:03} s", us / 1_000_000, us / 1000 % 1000)
 }
 
 #[cfg(test)]

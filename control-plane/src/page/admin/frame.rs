@@ -6,7 +6,8 @@ use axum::response::{Html as Page, IntoResponse as _, Response};
 use super::super::html::Html;
 use super::Visit;
 
-const PAGES: [(&str, &str); 2] = [("/admin/models", "Models"), ("/admin/catalog", "Catalog")];
+const PAGES: [(&str, &str); 3] =
+    [("/admin/models", "Models"), ("/admin/catalog", "Catalog"), ("/admin/requests", "Requests")];
 
 /// Whether an open page shows by itself what is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

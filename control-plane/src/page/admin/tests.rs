@@ -5,6 +5,7 @@ mod pages;
 use axum::body::{Body, to_bytes};
 use axum::http::header::{COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE};
 use axum::http::{HeaderMap, Request};
+use common::pb::fleet;
 use tower::ServiceExt as _;
 
 use super::*;
@@ -12,7 +13,7 @@ use crate::access::Role;
 use crate::access::tokens::{self, Created, New};
 use crate::grpc::auth::Token;
 use crate::http::{self, Open, Ready};
-use crate::observed::fixture::Fixture;
+use crate::observed::fixture::{Fixture, NOW_MS};
 use crate::page::Sees;
 use crate::revision::{self, Apply};
 
@@ -114,16 +115,71 @@ pub async fn two_revisions(message: &str) -> Fixture {
     let dearer = crate::observed::fixture::CATALOG.replace("output = \"8.00\"", "output = \"9.00\"");
     let ask = Apply { message, ..Apply::of(dearer, Caller::bootstrap()) };
     revision::apply(&fixture.plane, ask).await.unwrap();
+    keep_record(&fixture, message).await;
     fixture
 }
 
+/// A request that failed over, as a node brings it.
+pub async fn keep_record(fixture: &Fixture, name: &str) {
+    let hop = |channel: &str| fleet::RecordHop {
+        channel: channel.to_owned(),
+        upstream_model: "up".to_owned(),
+        ..Default::default()
+    };
+    let failed = fleet::RecordAttempt {
+        headers_us: Some(2_000_000),
+        ended_us: 2_000_000,
+        class: "overloaded".to_owned(),
+        reason: "plain".to_owned(),
+        status: 503,
+        ..Default::default()
+    };
+    let served = fleet::RecordAttempt {
+        hop: 1,
+        began_us: 2_000_000,
+        headers_us: Some(3_000_000),
+        decisive_us: Some(3_100_000),
+        ended_us: 4_000_000,
+        class: "ok".to_owned(),
+        status: 200,
+        gate: "content".to_owned(),
+        upstream_request_id: format!("up-{name}"),
+        ..Default::default()
+    };
+    let record = fleet::Record {
+        request_id: ID.to_owned(),
+        client_request_id: name.to_owned(),
+        began_at_ms: NOW_MS - 60_000,
+        revision: 1,
+        model: "gpt-4o".to_owned(),
+        dialect: "openai-chat".to_owned(),
+        operation: "/v1/chat/completions".to_owned(),
+        key_id: "key-1".to_owned(),
+        chain: vec![hop("reseller"), hop("direct")],
+        attempts: vec![failed, served],
+        outcome: "served".to_owned(),
+        status: 200,
+        committed_us: Some(3_100_000),
+        ended_us: 4_000_000,
+        ..Default::default()
+    };
+    let upload = fleet::UploadRecordsRequest { node_id: "node-a".to_owned(), records: vec![record] };
+    let rows = crate::records::rows(upload, &fixture.plane.keeping, &Default::default(), NOW_MS).unwrap();
+    fixture.plane.store.keep_records(&rows).await.unwrap();
+}
+
+/// Of that request.
+pub const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
+
 /// Every page, with something on it.
-const ALL: [&str; 5] = [
+const ALL: [&str; 7] = [
     "/admin/models",
     "/admin/models/gpt-4o",
     "/admin/catalog",
     "/admin/catalog/1",
     "/admin/catalog/diff?from=1&to=2",
+    "/admin/requests",
+    "/admin/requests/01890a5d-ac96-774b-bcce-b302099a8057",
 ];
 
 #[tokio::test]
@@ -204,7 +260,13 @@ async fn nothing_from_outside_becomes_markup_and_nothing_inline_is_allowed() {
     let _node = fixture.connect(HOSTILE, &["reseller"]);
     revision::apply(&fixture.plane, Apply::of(document, Caller::bootstrap())).await.unwrap();
     let browser = Browser::admin(fixture).await;
-    let hostile = ["/admin/models/%3Cscript%3Em", "/admin/models/%3Cscript%3E", "/admin/catalog/3"];
+    let hostile = [
+        "/admin/requests?model=%3Cscript%3E",
+        "/admin/requests/%3Cscript%3E",
+        "/admin/models/%3Cscript%3Em",
+        "/admin/models/%3Cscript%3E",
+        "/admin/catalog/3",
+    ];
     let mut planted = 0;
     for path in ALL.into_iter().chain(hostile) {
         let answer = browser.get(path).await;
@@ -218,5 +280,5 @@ async fn nothing_from_outside_becomes_markup_and_nothing_inline_is_allowed() {
         assert_eq!(answer.headers["referrer-policy"], "same-origin");
         assert_eq!(answer.headers["cache-control"], "no-store");
     }
-    assert!(planted >= 6, "{planted} of what was planted are shown");
+    assert!(planted >= 10, "{planted} of what was planted are shown");
 }

@@ -1,6 +1,7 @@
 //! Where the time of a request went, drawn: one line for each attempt, all on the same scale. Pure.
 
 use common::pb::fleet;
+use common::record::words::{Phase, Phases};
 
 /// Characters of the whole time.
 const WIDTH: u64 = 60;
@@ -26,17 +27,18 @@ pub fn bars(record: &fleet::Record) -> String {
 }
 
 fn bar(attempt: &fleet::RecordAttempt, total_us: u64) -> String {
-    let at =
-        |us: u64| us.min(total_us).saturating_mul(WIDTH).checked_div(total_us).unwrap_or(0).min(WIDTH - 1);
-    // What an attempt did not come to lies at its end.
-    let ended = at(attempt.ended_us);
-    let headers = attempt.headers_us.map_or(ended, at);
-    let decided = attempt.decisive_us.filter(|_| attempt.gate != "drop").map_or(ended, at);
+    let at = |us: u64| us.saturating_mul(WIDTH).checked_div(total_us).unwrap_or(0).min(WIDTH - 1);
+    let phases = Phases::of(attempt, total_us);
+    let sign = |phase| match phase {
+        Phase::Waits => '-',
+        Phase::Held => '=',
+        Phase::PassedOn => '#',
+    };
     let part = |column: u64| match column {
-        _ if column < at(attempt.began_us) || column > ended => ' ',
-        _ if column < headers || attempt.headers_us.is_none() => '-',
-        _ if column < decided || attempt.decisive_us.is_none() || attempt.gate == "drop" => '=',
-        _ => '#',
+        _ if column < at(phases.began_us) || column > at(phases.ended_us) => ' ',
+        _ if column < at(phases.headers_us) => sign(Phase::Waits),
+        _ if column < at(phases.decided_us) => sign(Phase::Held),
+        _ => sign(phases.last),
     };
     (0..WIDTH).map(part).collect::<String>().trim_end().to_owned()
 }

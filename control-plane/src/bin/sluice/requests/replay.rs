@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use common::pb::admin as pb;
+use common::record::words::{end, fate};
 
 use crate::args::Format;
 use crate::fault::{Exit, Fault};
@@ -67,28 +68,6 @@ fn course(course: &pb::Course) -> String {
         vec![cell((index + 1).to_string()), cell(&step.channel), cell(&step.upstream_model), cell(fate(step))]
     });
     format!("{}{}\n", table(&[">HOP", "CHANNEL", "UPSTREAM MODEL", "RESULT"], rows), end(course))
-}
-
-fn fate(step: &pb::CourseStep) -> String {
-    match step.fate() {
-        pb::CourseFate::Out => format!("not asked: {}", step.why),
-        pb::CourseFate::PassedOver => "passed over: it could not have helped".to_owned(),
-        pb::CourseFate::Failed => step.why.clone(),
-        pb::CourseFate::Answered => "answered".to_owned(),
-        pb::CourseFate::Left => "the caller went away".to_owned(),
-        pb::CourseFate::Unknown => "asked; how it would answer is not known".to_owned(),
-        pb::CourseFate::Unspecified => "unknown".to_owned(),
-    }
-}
-
-fn end(course: &pb::Course) -> String {
-    match course.end() {
-        pb::CourseEnd::Answered => "the caller got its answer".to_owned(),
-        pb::CourseEnd::Left => "the caller went away".to_owned(),
-        pb::CourseEnd::Refused => format!("the caller got {} {}", course.status, course.code),
-        pb::CourseEnd::Unknown => "what the caller would get is not known".to_owned(),
-        pb::CourseEnd::Unspecified => "unknown".to_owned(),
-    }
 }
 
 fn json(course: &pb::Course) -> CourseJson<'_> {

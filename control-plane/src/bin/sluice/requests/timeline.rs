@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use common::money::Amount;
 use common::pb::{admin as pb, fleet};
+use common::record::words;
 
 use super::bars::bars;
-use super::{said, seconds};
 use crate::args::Format;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, clean, table, time};
@@ -91,20 +91,8 @@ fn text(answer: &pb::GetRequestResponse, record: &fleet::Record) -> String {
     if !record.client_request_id.is_empty() {
         text += &format!("the caller calls it {}\n", clean(&record.client_request_id));
     }
-    let what = if record.is_stream { "a stream of " } else { "" };
-    text += &format!(
-        "asked {} for {what}{}, with {}; revision {}\n",
-        clean(said(&record.operation)),
-        clean(said(&record.model)),
-        if record.key_id.is_empty() { "no key".to_owned() } else { format!("key {}", clean(&record.key_id)) },
-        record.revision
-    );
-    text += &answered(record);
-    if let Some(usage) = &record.usage {
-        text += &format!("used {} tokens of input and {} of output", usage.input, usage.output);
-        text += &sum("; it cost us", answer.cost_pico_usd);
-        text += &sum("; the caller pays", answer.price_pico_usd);
-        text += "\n";
+    for line in [Some(words::asked(record)), Some(words::answered(record)), words::used(answer, record)] {
+        text += &line.map(|line| format!("{}\n", clean(&line))).unwrap_or_default();
     }
     if !record.chain.is_empty() {
         text += "\n";
@@ -117,27 +105,11 @@ fn text(answer: &pb::GetRequestResponse, record: &fleet::Record) -> String {
     text
 }
 
-fn sum(what: &str, pico: Option<u64>) -> String {
-    pico.map(|pico| format!("{what} {} USD", Amount::from_pico(pico))).unwrap_or_default()
-}
-
-fn answered(record: &fleet::Record) -> String {
-    let status = if record.status == 0 { String::new() } else { format!(", status {}", record.status) };
-    let code = if record.code.is_empty() { String::new() } else { format!(" {}", clean(&record.code)) };
-    let committed = record.committed_us.map(|at| format!("; the answer began after {}", seconds(at)));
-    format!(
-        "{}{status}{code} after {}{}\n",
-        clean(&record.outcome),
-        seconds(record.ended_us),
-        committed.unwrap_or_default()
-    )
-}
-
 /// A row for each hop: why it was not asked, or when what came.
 fn hops_table(record: &fleet::Record) -> String {
     let rows = record.chain.iter().enumerate().map(|(index, hop)| {
         let attempt = record.attempts.iter().find(|attempt| attempt.hop as usize == index);
-        let at = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), seconds);
+        let at = |time: Option<u64>| time.map_or_else(|| "-".to_owned(), words::seconds);
         let times: [Option<u64>; 5] = match attempt {
             Some(a) => [Some(a.began_us), a.headers_us, a.first_byte_us, a.decisive_us, Some(a.ended_us)],
             None => [None; 5],
@@ -146,7 +118,7 @@ fn hops_table(record: &fleet::Record) -> String {
             cell((index + 1).to_string()),
             cell(&hop.channel),
             cell(&hop.upstream_model),
-            cell(became(hop, attempt)),
+            cell(words::became(hop, attempt)),
         ];
         row.extend(times.map(|time| cell(at(time))));
         row
@@ -163,28 +135,6 @@ fn hops_table(record: &fleet::Record) -> String {
         ">ENDED",
     ];
     table(&header, rows)
-}
-
-fn became(hop: &fleet::RecordHop, attempt: Option<&fleet::RecordAttempt>) -> String {
-    if !hop.out.is_empty() {
-        let until = hop.out_until_us.map(|at| format!(" for {} more", seconds(at)));
-        return format!("not asked: {}{}", hop.out, until.unwrap_or_default());
-    }
-    let Some(attempt) = attempt else { return "not asked".to_owned() };
-    let mut said = attempt.class.clone();
-    if !attempt.reason.is_empty() && attempt.reason != "plain" {
-        said += &format!(" ({})", attempt.reason);
-    }
-    if attempt.status != 0 {
-        said += &format!(", status {}", attempt.status);
-    }
-    if !attempt.gate.is_empty() {
-        said += &format!(", gate: {}", attempt.gate);
-    }
-    if attempt.was_stale {
-        said += ", over a second connection";
-    }
-    said
 }
 
 fn json<'a>(answer: &'a pb::GetRequestResponse, record: &'a fleet::Record) -> ShownJson<'a> {

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::nodes::{Facts, Pause};
-use crate::observed::fixture::NOW_MS;
 
 async fn shows(browser: &Browser, path: &str, all: &[&str]) {
     let answer = browser.get(path).await;
@@ -100,4 +99,47 @@ async fn the_history_leads_to_each_document_and_to_what_changed() {
     let browser = Browser::admin(empty).await;
     shows(&browser, "/admin/catalog", &["No revision was applied yet."]).await;
     shows(&browser, "/admin/models", &["The catalog has no models yet."]).await;
+}
+
+#[tokio::test]
+async fn requests_are_found_drawn_and_decided_again() {
+    let browser = Browser::with_role(two_revisions("theirs").await, Role::Viewer).await;
+    let place = format!("/admin/requests/{ID}");
+    let row = format!("<a href=\"{place}\">{ID}</a>");
+    let failed = "<th scope=\"row\">reseller</th>\n<td>overloaded</td>\n<td>1</td>\n<td>1</td>";
+    shows(&browser, "/admin/requests", &[&row, "4.000 s", "<td class=\"well\">served</td>", failed]).await;
+    for found in
+        ["since=2m&model=gpt-4o", "class=overloaded&channel=reseller", "min_hops=2&slower_than=4s", "since="]
+    {
+        shows(&browser, &format!("/admin/requests?{found}"), &[&row]).await;
+    }
+    for other in
+        ["model=other", "since=30s", "status=503", "min_hops=3", "slower_than=5s", "key=key-2", "node=b"]
+    {
+        let page = browser.get(&format!("/admin/requests?{other}")).await.body;
+        assert!(page.contains("There are no such requests.") && !page.contains(&row), "{other}");
+    }
+    for wrong in ["since=5", "status=x", "slower_than=-1s"] {
+        assert_eq!(browser.get(&format!("/admin/requests?{wrong}")).await.status, 400, "{wrong}");
+    }
+    assert_eq!(browser.get("/admin/requests?id=a%2Fb").await.location(), "/admin/requests/a%2Fb");
+    let shown = [
+        "It asked /v1/chat/completions for gpt-4o, with key key-1; revision 1.",
+        "served, status 200 after 4.000 s; the answer began after 3.100 s.",
+        "overloaded, status 503",
+        "ok, status 200, gate: content; the upstream calls it up-theirs",
+        "<rect class=\"waits\" x=\"500\" y=\"14\" width=\"250\" height=\"6\">",
+        "direct: waits for headers from 2.000 s to 3.000 s, is held from 3.000 s to 3.100 s, is passed on from 3.100 s to 4.000 s",
+        "The same is decided again, over the chain of revision 1.",
+        "Decided again: the caller got its answer.",
+    ];
+    shows(&browser, &place, &shown).await;
+    shows(&browser, "/admin/requests/theirs", &shown).await;
+    let over =
+        ["Something else is decided, over the chain of revision 2.", "As it was: the caller got its answer."];
+    shows(&browser, &format!("{place}?revision=2"), &over).await;
+    shows(&browser, &format!("{place}?revision=9"), &["It cannot be decided again: no such revision: 9."])
+        .await;
+    assert_eq!(browser.get("/admin/requests/unknown").await.status, 404);
+    assert_eq!(browser.get(&format!("{place}?revision=x")).await.status, 400);
 }
