@@ -120,12 +120,26 @@ pub type WalkStep<'a> = (&'static str, &'a str);
 /// Walks through the pages of this listener by keyboard, in every theme at every width; gives what was seen at each stop.
 pub async fn walk(address: SocketAddr, name: &str, steps: &[WalkStep<'_>]) -> anyhow::Result<Vec<View>> {
     let views = THEMES.iter().flat_map(|theme| WIDTHS.map(|width| json!({"theme": theme, "width": width})));
+    walk_in(views.collect(), address, name, steps).await
+}
+
+/// The same once, in the dark on a phone: for what can be done only once.
+pub async fn walk_once(address: SocketAddr, name: &str, steps: &[WalkStep<'_>]) -> anyhow::Result<Vec<View>> {
+    walk_in(vec![json!({"theme": THEMES[1], "width": WIDTHS[1]})], address, name, steps).await
+}
+
+async fn walk_in(
+    views: Vec<Value>,
+    address: SocketAddr,
+    name: &str,
+    steps: &[WalkStep<'_>],
+) -> anyhow::Result<Vec<View>> {
     let steps: Vec<_> = steps.iter().map(|(what, with)| json!({ *what: with })).collect();
     let plan = json!({
         "origin": format!("http://{address}"),
         "chromium": browser()?,
         "shots": shots()?.join(name),
-        "views": views.collect::<Vec<_>>(),
+        "views": views,
         "steps": steps,
     });
     let seen = run("browser/walk.mjs", &plan).await?;

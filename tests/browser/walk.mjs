@@ -31,6 +31,13 @@ async function moveTo(page, name) {
   throw new Error(`the tabulator never comes to "${name}" on ${page.url()}, but to ${JSON.stringify([...new Set(passed)])}`);
 }
 
+async function shown(page, text) {
+  const has = (wanted) => document.body.innerText.includes(wanted);
+  await page.waitForFunction(has, text).catch(async (error) => {
+    throw new Error(`"${text}" never stands on ${page.url()}:\n${await page.evaluate(() => document.body.innerText)}`, { cause: error });
+  });
+}
+
 async function walk({ theme, width }) {
   const context = await browser.newContext({ colorScheme: theme, viewport: { width, height: 900 }, reducedMotion: "reduce" });
   const page = await context.newPage();
@@ -43,7 +50,7 @@ async function walk({ theme, width }) {
     if (step.write) await page.keyboard.type(step.write);
     if (step.press) await page.keyboard.press(step.press);
     if (step.follow) await Promise.all([page.waitForEvent("load"), page.keyboard.press(step.follow)]);
-    if (step.until) await page.waitForFunction((text) => document.body.innerText.includes(text), step.until);
+    if (step.until) await shown(page, step.until);
     if (step.see) {
       const shot = `${plan.shots}-${step.see}-${theme}-${width}.png`;
       stops.push({ stop: step.see, theme, width, ...(await see(page, shot)), said: said.splice(0), requests: requests.splice(0) });

@@ -5,10 +5,13 @@
 mod catalog;
 mod fault;
 mod frame;
+mod keys;
 mod login;
 mod models;
+mod nodes;
 mod origin;
 mod requests;
+mod rollouts;
 mod serving;
 mod session;
 
@@ -26,8 +29,8 @@ use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
 
-use super::live;
 use super::view::Views;
+use super::{live, words};
 use crate::access::Caller;
 use crate::admin::Admin;
 use crate::grpc::auth::admin::{Guard, peer};
@@ -81,6 +84,13 @@ pub fn routes(plane: &Arc<Plane>, guard: &Guard) -> Router {
         .route("/admin/catalog", get(catalog::history))
         .route("/admin/catalog/diff", get(catalog::diff))
         .route("/admin/catalog/{revision}", get(catalog::document))
+        .route("/admin/rollouts", get(rollouts::show))
+        .route("/admin/rollouts/pause", post(rollouts::pause))
+        .route("/admin/rollouts/resume", post(rollouts::resume))
+        .route("/admin/rollouts/abort", post(rollouts::abort))
+        .route("/admin/nodes", get(nodes::list))
+        .route("/admin/nodes/{*id}", get(nodes::one))
+        .route("/admin/keys", get(keys::list))
         .route("/admin/requests", get(requests::list))
         .route("/admin/requests/{*id}", get(requests::one::show))
         .route("/admin/{*page}", get(async || Fault::not_found()))
@@ -145,6 +155,11 @@ async fn guarded(mut response: Response) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// A time of the admin protocol.
+fn moment(at_ms: i64) -> String {
+    words::moment(u64::try_from(at_ms).unwrap_or(0))
 }
 
 /// To another page, after something was done.

@@ -12,10 +12,9 @@ use pb::catalog_service_server::CatalogService as _;
 use serde::Deserialize;
 
 use super::super::html::Html;
-use super::super::words;
 use super::fault::Fault;
 use super::frame::{self, Updates};
-use super::{Desk, Visit};
+use super::{Desk, Visit, moment};
 
 /// So many revisions stand on one page.
 const LISTED: u32 = 50;
@@ -110,7 +109,7 @@ fn row(html: &mut Html, revision: &pb::Revision) {
 }
 
 fn applied(revision: &pb::Revision) -> String {
-    words::moment(u64::try_from(revision.created_at_ms).unwrap_or(0))
+    moment(revision.created_at_ms)
 }
 
 /// The document of one revision.

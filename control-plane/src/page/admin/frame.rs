@@ -6,8 +6,14 @@ use axum::response::{Html as Page, IntoResponse as _, Response};
 use super::super::html::Html;
 use super::Visit;
 
-const PAGES: [(&str, &str); 3] =
-    [("/admin/models", "Models"), ("/admin/catalog", "Catalog"), ("/admin/requests", "Requests")];
+const PAGES: [(&str, &str); 6] = [
+    ("/admin/models", "Models"),
+    ("/admin/catalog", "Catalog"),
+    ("/admin/rollouts", "Rollouts"),
+    ("/admin/nodes", "Nodes"),
+    ("/admin/requests", "Requests"),
+    ("/admin/keys", "Keys"),
+];
 
 /// Whether an open page shows by itself what is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

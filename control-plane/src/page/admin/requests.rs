@@ -16,10 +16,9 @@ use common::record::words::seconds;
 use pb::request_service_server::RequestService as _;
 
 use super::super::html::Html;
-use super::super::words;
 use super::fault::Fault;
 use super::frame::{self, Updates};
-use super::{Desk, Visit};
+use super::{Desk, Visit, moment};
 use ask::Ask;
 
 /// So many requests stand on one page.
@@ -71,7 +70,7 @@ fn found(html: &mut Html, requests: &[pb::RequestSummary]) {
                 html.node("th", &[("scope", "row")], |html| {
                     html.leaf("a", &[("href", &place(&request.request_id))], &request.request_id);
                 });
-                let began = words::moment(u64::try_from(request.began_at_ms).unwrap_or(0));
+                let began = moment(request.began_at_ms);
                 for text in [&began, known(&request.model), known(&request.channel)] {
                     html.leaf("td", &[], text);
                 }

@@ -1,5 +1,6 @@
 //! The admin pages through the router of the http listener, as a browser asks for them.
 
+mod acts;
 mod pages;
 
 use axum::body::{Body, to_bytes};
@@ -172,12 +173,15 @@ pub async fn keep_record(fixture: &Fixture, name: &str) {
 pub const ID: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 /// Every page, with something on it.
-const ALL: [&str; 7] = [
+const ALL: [&str; 10] = [
     "/admin/models",
     "/admin/models/gpt-4o",
     "/admin/catalog",
     "/admin/catalog/1",
     "/admin/catalog/diff?from=1&to=2",
+    "/admin/rollouts",
+    "/admin/nodes",
+    "/admin/keys",
     "/admin/requests",
     "/admin/requests/01890a5d-ac96-774b-bcce-b302099a8057",
 ];

@@ -143,3 +143,49 @@ async fn requests_are_found_drawn_and_decided_again() {
     assert_eq!(browser.get("/admin/requests/unknown").await.status, 404);
     assert_eq!(browser.get(&format!("{place}?revision=x")).await.status, 400);
 }
+
+#[tokio::test]
+async fn nodes_tell_what_they_run_and_what_is_out_there_and_keys_whose_they_are() {
+    let fixture = two_revisions("").await;
+    let pause = Pause {
+        channel: "direct".to_owned(),
+        model: "gpt-4o".to_owned(),
+        what: "cooling down".to_owned(),
+        class: "rate_limited".to_owned(),
+        since_ms: 0,
+        until_ms: NOW_MS + 5000,
+    };
+    let finding = crate::nodes::Finding { path: "tls".to_owned(), message: "ends soon".to_owned() };
+    let facts = Facts {
+        open_channels: vec!["reseller".to_owned()],
+        pauses: vec![pause],
+        warnings: vec![finding],
+        labels: [("zone".to_owned(), "eu".to_owned())].into(),
+        version: "1.2.3".to_owned(),
+        in_flight: 7,
+        ..Facts::default()
+    };
+    let _node = fixture.plane.nodes.connect("node-a", facts);
+    let key = crate::keys::create(&fixture.plane, &Caller::bootstrap(), "shop <b>").await.unwrap();
+    let gone = crate::keys::create(&fixture.plane, &Caller::bootstrap(), "old").await.unwrap();
+    crate::keys::revoke(&fixture.plane, &Caller::bootstrap(), &gone.key.id).await.unwrap();
+    let browser = Browser::with_role(fixture, Role::Viewer).await;
+    let row = "<td class=\"fair\">behind</td>\n<td>none</td>\n<td>2</td>\n<td>reseller</td>\n<td>7</td>\n<td>1.2.3</td>";
+    shows(&browser, "/admin/nodes", &["<a href=\"/admin/nodes/node-a\">node-a</a>", row]).await;
+    let one = [
+        "zone=eu",
+        "<li>tls: ends soon</li>",
+        "<li>reseller: its breaker is open</li>",
+        "<li>direct for gpt-4o: cooling down (rate_limited) until 2026-11-30 13:44:44 UTC</li>",
+        "Nothing keeps it from that.",
+    ];
+    shows(&browser, "/admin/nodes/node-a", &one).await;
+    assert_eq!(browser.get("/admin/nodes/node-b").await.status, 404);
+    let id = &key.key.id;
+    let row = format!("<th scope=\"row\">{id}</th>\n<td>shop &lt;b&gt;</td>");
+    let keys =
+        ["<td class=\"well\">valid</td>", "revoked 2026-11-30", &format!("/admin/requests?key={id}"), &row];
+    shows(&browser, "/admin/keys", &keys).await;
+    let page = browser.get("/admin/keys").await.body;
+    assert!(!page.contains(&key.secret) && !page.contains("sk-"), "{page}");
+}
