@@ -6,6 +6,7 @@ use prost::Message as _;
 
 const FILES: &[&str] = &[
     "sluice/admin/v1/access.proto",
+    "sluice/admin/v1/alerts.proto",
     "sluice/admin/v1/audit.proto",
     "sluice/admin/v1/authority.proto",
     "sluice/admin/v1/backup.proto",

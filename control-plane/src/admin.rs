@@ -2,6 +2,7 @@
 //! the request as a [`Caller`](crate::access::Caller).
 
 mod access;
+mod alerts;
 mod audit;
 mod authority;
 mod backup;

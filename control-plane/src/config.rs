@@ -25,6 +25,8 @@ pub use settings::Settings;
 const ADMIN_LISTEN: &str = "127.0.0.1:7443";
 const FLEET_LISTEN: &str = "127.0.0.1:7444";
 const HTTP_LISTEN: &str = "127.0.0.1:7480";
+/// Where they are in the repository.
+const RUNBOOKS_URL: &str = "deploy/runbooks";
 const DATA_DIR: &str = "sluice-control-plane";
 
 /// Settings that hold together.
@@ -66,6 +68,10 @@ pub struct Config {
     pub stream_age: Duration,
     /// Which records of requests are kept.
     pub keeping: Keeping,
+    /// Who is told of alerts and of beats; `None`: nobody.
+    pub alerts_file: Option<PathBuf>,
+    /// Where runbooks are: what alerts link to.
+    pub runbooks_url: String,
     /// Whether a new epoch begins.
     pub new_epoch: bool,
     /// Look of log lines.
@@ -89,6 +95,13 @@ impl Hidden {
     /// The setting, for the one who needs it alone.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl Hidden {
+    /// Takes it.
+    pub fn new(text: String) -> Self {
+        Hidden(text)
     }
 }
 
@@ -210,6 +223,11 @@ impl Config {
                 .collect(),
             stream_age,
             keeping,
+            alerts_file: settings.alerts_file.filter(given),
+            runbooks_url: settings
+                .runbooks_url
+                .filter(|url| !url.is_empty())
+                .unwrap_or_else(|| RUNBOOKS_URL.to_owned()),
             new_epoch: settings.new_epoch.unwrap_or(false),
             log_format: settings.log_format.unwrap_or_default(),
         })

@@ -43,6 +43,7 @@ pub fn admin(plane: &Arc<Plane>, health: &HealthReporter, guard: Guard) -> Resul
     routes
         .add_service(catalog)
         .add_service(admin_pb::access_service_server::AccessServiceServer::new(admin.clone()))
+        .add_service(admin_pb::alert_service_server::AlertServiceServer::new(admin.clone()))
         .add_service(admin_pb::audit_service_server::AuditServiceServer::new(admin.clone()))
         .add_service(admin_pb::backup_service_server::BackupServiceServer::new(admin.clone()))
         .add_service(admin_pb::chain_service_server::ChainServiceServer::new(admin.clone()))
@@ -97,6 +98,7 @@ pub async fn set_health(health: &HealthReporter, serving: bool) {
     for service in [
         "",
         "sluice.admin.v1.AccessService",
+        "sluice.admin.v1.AlertService",
         "sluice.admin.v1.AuditService",
         "sluice.admin.v1.BackupService",
         "sluice.admin.v1.CatalogService",

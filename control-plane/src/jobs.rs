@@ -11,14 +11,16 @@ use common::tasks::Tasks;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use crate::alerts;
+use crate::beats;
 use crate::error::Error;
 use crate::identity::rotation;
 use crate::plane::Plane;
 use crate::revision::head::Wanted;
 use crate::rollout;
 use crate::store::{
-    BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, FIRST_BYTES_KEPT, NODE_COUNTS_KEPT,
-    NODES_KEPT, News, REVISIONS_KEPT, StoreError, TOKENS_KEPT, USAGE_KEPT,
+    ALERTS_KEPT, BOOTS_KEPT, BY_HOUR_AFTER, BY_MINUTE_AFTER, COUNTERS_KEPT, FIRST_BYTES_KEPT,
+    NODE_COUNTS_KEPT, NODES_KEPT, News, REVISIONS_KEPT, StoreError, TOKENS_KEPT, USAGE_KEPT,
 };
 
 use crate::leader::RENEW_EVERY;
@@ -44,6 +46,12 @@ const REPLICAS_EVERY: Duration = Duration::from_secs(2);
 /// Enrolments and revocations by other control planes are seen this soon: a stream of a revoked node ends within 5 s.
 const IDENTITIES_EVERY: Duration = Duration::from_secs(2);
 const ROLLUP_EVERY: Duration = Duration::from_secs(5 * 60);
+/// How jobs do is written this often, …
+const BEATS_EVERY: Duration = Duration::from_secs(5);
+/// … and what is wrong is looked for this often.
+const ALERTS_EVERY: Duration = Duration::from_secs(5);
+/// What is to be told is told at once; what was not taken is looked at again this often.
+const DELIVERIES_EVERY: Duration = Duration::from_secs(5);
 
 const MINUTE_MS: u64 = 60 * 1000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
@@ -58,9 +66,12 @@ enum Job {
     Rollout,
     Identities,
     Rollup,
+    Beats,
+    Alerts,
+    Deliveries,
 }
 
-const JOBS: [Job; 8] = [
+const JOBS: [Job; 11] = [
     Job::Head,
     Job::Leader,
     Job::Access,
@@ -69,6 +80,9 @@ const JOBS: [Job; 8] = [
     Job::Identities,
     Job::Rollout,
     Job::Rollup,
+    Job::Beats,
+    Job::Alerts,
+    Job::Deliveries,
 ];
 
 /// Every job and how often it runs.
@@ -77,21 +91,25 @@ pub fn names() -> impl Iterator<Item = (&'static str, Duration)> {
 }
 
 /// What lets a job run early.
-struct Wakes {
-    nodes: watch::Receiver<u64>,
-    wanted: watch::Receiver<Option<Arc<Wanted>>>,
+enum Wakes {
+    Rollout { nodes: watch::Receiver<u64>, wanted: watch::Receiver<Option<Arc<Wanted>>> },
+    News(watch::Receiver<u64>),
 }
 
 impl Wakes {
     /// Returns at the next change.
     async fn next(wakes: &mut Option<Wakes>) {
         match wakes {
-            Some(Wakes { nodes, wanted }) => {
+            Some(Wakes::Rollout { nodes, wanted }) => {
                 tokio::select! {
                     _ = nodes.changed() => {}
                     _ = wanted.changed() => {}
                 }
                 sleep(SETTLE).await;
+            }
+            Some(Wakes::News(news)) => {
+                // Its sender lives as long as the plane.
+                let _ = news.changed().await;
             }
             None => std::future::pending().await,
         }
@@ -196,6 +214,9 @@ impl Job {
             Job::Rollout => "rollout",
             Job::Identities => "identities",
             Job::Rollup => "rollup",
+            Job::Beats => "beats",
+            Job::Alerts => "alerts",
+            Job::Deliveries => "deliveries",
         }
     }
 
@@ -209,25 +230,34 @@ impl Job {
             Job::Rollout => ROLLOUT_EVERY,
             Job::Identities => IDENTITIES_EVERY,
             Job::Rollup => ROLLUP_EVERY,
+            Job::Beats => BEATS_EVERY,
+            Job::Alerts => ALERTS_EVERY,
+            Job::Deliveries => DELIVERIES_EVERY,
         }
     }
 
     fn wakes(self, plane: &Plane) -> Option<Wakes> {
         match self {
-            Job::Rollout => Some(Wakes { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() }),
+            Job::Rollout => {
+                Some(Wakes::Rollout { nodes: plane.nodes.subscribe(), wanted: plane.head.subscribe() })
+            }
+            Job::Deliveries => Some(Wakes::News(plane.alerting.news.subscribe())),
             Job::Head
             | Job::Leader
             | Job::Access
             | Job::Replicas
             | Job::Nodes
             | Job::Identities
-            | Job::Rollup => None,
+            | Job::Rollup
+            | Job::Beats
+            | Job::Alerts => None,
         }
     }
 
     /// Runs once. Returns whether it failed; the first of several failures is logged.
-    async fn step(self, plane: &Plane, was_failing: bool) -> bool {
+    async fn step(self, plane: &Arc<Plane>, was_failing: bool) -> bool {
         let name = self.name();
+        plane.beats.began(name);
         let done = match self {
             Job::Head => plane.head.refresh(&plane.store).await,
             Job::Leader => plane.leader.claim(&plane.store).await,
@@ -237,9 +267,13 @@ impl Job {
             Job::Rollout => rollout::run::step(plane).await,
             Job::Identities => look_at_identities(plane).await,
             Job::Rollup => roll_up(plane).await,
+            Job::Beats => beats::step(plane, names()).await,
+            Job::Alerts => alerts::run::step(plane).await,
+            Job::Deliveries => alerts::deliver::step(plane).await,
         };
         match done {
             Ok(()) => {
+                plane.beats.succeeded(name);
                 plane.metrics.job_succeeded(name, plane.clock.now_ms());
                 if was_failing {
                     tracing::info!(job = name, "job {name} succeeds again");
@@ -247,6 +281,7 @@ impl Job {
                 false
             }
             Err(error) => {
+                plane.beats.failed(name);
                 plane.metrics.job_failed(name);
                 if !was_failing {
                     let cause = error.source().map(ToString::to_string).unwrap_or_default();
@@ -283,6 +318,7 @@ async fn share_nodes(plane: &Plane) -> Result<(), Error> {
 pub async fn leave(plane: &Plane) -> Result<(), Error> {
     plane.leader.resign(&plane.store).await?;
     plane.store.leave(&plane.own.id).await?;
+    plane.store.leave_beats(&plane.own.id).await?;
     Ok(plane.store.announce().await?)
 }
 
@@ -324,6 +360,8 @@ async fn roll_up(plane: &Plane) -> Result<(), Error> {
     // A batch at a time, so that nobody who writes waits for long.
     while plane.store.forget_records(leader, before(plane.keeping.age)).await? {}
     plane.store.forget_usage(leader, day::of(before(USAGE_KEPT))).await?;
+    plane.store.forget_alerts(leader, before(ALERTS_KEPT)).await?;
+    plane.store.forget_mismatches(before(ALERTS_KEPT)).await?;
     plane.store.forget_nodes(leader, before(NODES_KEPT)).await?;
     plane.store.forget_tokens(leader, before(TOKENS_KEPT)).await?;
     prune_revisions(plane, leader).await

@@ -7,8 +7,10 @@
 
 mod access;
 mod admin;
+mod alerts;
 mod audit;
 mod backup;
+mod beats;
 mod callers;
 mod config;
 mod doctor;

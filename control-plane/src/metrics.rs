@@ -9,9 +9,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
+use crate::alerts::Kind;
 use crate::revision::head::Wanted;
 pub use labels::{Ack, EnrolmentResult, StreamEnd, WindowResult};
-use labels::{JobLabel, ListenerLabel, ReasonLabel, ResultLabel, StateLabel};
+use labels::{JobLabel, KindLabel, ListenerLabel, ReasonLabel, ResultLabel, StateLabel};
 
 /// Of a gauge that may be missing.
 type NoLabels = [(&'static str, &'static str); 0];
@@ -45,6 +46,9 @@ pub struct Metrics {
     certificates: Family<ListenerLabel, Gauge>,
     enrolments: Family<ResultLabel, Counter>,
     nodes_cloned: Gauge,
+    alerts_active: Family<KindLabel, Gauge>,
+    alert_deliveries: Family<ResultLabel, Counter>,
+    pings: Family<ResultLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -83,6 +87,9 @@ impl Metrics {
             certificates: Family::default(),
             enrolments: Family::default(),
             nodes_cloned: Gauge::default(),
+            alerts_active: Family::default(),
+            alert_deliveries: Family::default(),
+            pings: Family::default(),
         };
         let m = &metrics;
         registry.register("sluice_revision", "Current catalog revision", m.revision.clone());
@@ -173,6 +180,17 @@ impl Metrics {
             "Nodes whose identity more than one process used of late",
             m.nodes_cloned.clone(),
         );
+        registry.register(
+            "sluice_alerts_active",
+            "Alerts that are so, where the control plane leads",
+            m.alerts_active.clone(),
+        );
+        registry.register(
+            "sluice_alert_deliveries",
+            "Tries to tell receivers of alerts, by what became of them",
+            m.alert_deliveries.clone(),
+        );
+        registry.register("sluice_pings", "Pings of periodic jobs, by what became of them", m.pings.clone());
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -286,6 +304,25 @@ impl Metrics {
     /// So many nodes were cloned.
     pub fn nodes_cloned(&self, count: usize) {
         self.nodes_cloned.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Alerts that are so, each by its kind.
+    pub fn alerts_active(&self, active: &[Kind]) {
+        for kind in Kind::ALL {
+            let count = active.iter().filter(|one| **one == kind).count();
+            let gauge = self.alerts_active.get_or_create(&KindLabel { kind: kind.as_str() });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A receiver was told of an alert, or not.
+    pub fn alert_delivery(&self, result: &'static str) {
+        self.alert_deliveries.get_or_create(&ResultLabel { result }).inc();
+    }
+
+    /// A job's ping was answered, or not, or not sent at all.
+    pub fn ping(&self, result: &'static str) {
+        self.pings.get_or_create(&ResultLabel { result }).inc();
     }
 
     /// A listener uses a certificate that ends then.

@@ -8,7 +8,9 @@ use tokio::sync::watch;
 
 use crate::access::Caller;
 use crate::access::known::Known;
+use crate::alerts::deliver::Alerting;
 use crate::audit;
+use crate::beats::Beats;
 use crate::doctor::Listening;
 use crate::error::Error;
 use crate::identity::Identity;
@@ -43,6 +45,10 @@ pub struct Plane {
     pub metrics: Metrics,
     /// Whether this process does the periodic work of all.
     pub leader: Leader,
+    /// Who is told of what is wrong.
+    pub alerting: Alerting,
+    /// How the periodic jobs of this process do.
+    pub beats: Beats,
     /// Which records of requests are kept.
     pub keeping: Keeping,
     /// The catalogs that records are priced by.

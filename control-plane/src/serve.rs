@@ -21,6 +21,9 @@ use tonic_health::server::HealthReporter;
 
 use crate::access::known::Known;
 use crate::access::oidc::Oidc;
+use crate::alerts::deliver::Alerting;
+use crate::alerts::receivers::{Receivers, ReceiversFault};
+use crate::beats::Beats;
 use crate::config::{AdminToken, Config, Hidden};
 use crate::doctor::{self, Listening};
 use crate::fleet::Fleet;
@@ -107,6 +110,12 @@ pub enum ServeError {
     /// No client for the OIDC issuer can be made.
     #[error("cannot make a client for the OIDC issuer; are there certificate authorities on this system?")]
     Oidc(#[from] reqwest::Error),
+    /// The alerts file cannot be used.
+    #[error(transparent)]
+    Alerts(#[from] ReceiversFault),
+    /// No client for those who are told of alerts can be made.
+    #[error("cannot make a client for alerts; are there certificate authorities on this system?")]
+    Client(#[source] reqwest::Error),
     /// The compiled-in protocol cannot be reflected.
     #[error(transparent)]
     Reflection(#[from] grpc::ReflectionFault),
@@ -133,6 +142,10 @@ pub async fn serve_with(
     let keyring = Arc::new(Keyring::load(&config.secret_key_files)?);
     let ready = Ready::default();
     let oidc = config.oidc.clone().map(Oidc::new).transpose()?;
+    let jobs: Vec<&str> = jobs::names().map(|(name, _)| name).collect();
+    let receivers = Receivers::load(config.alerts_file.as_deref(), &jobs)?;
+    let (beats, pinging) = Beats::new(&receivers).map_err(ServeError::Client)?;
+    let alerting = Alerting::new(receivers, config.runbooks_url.clone()).map_err(ServeError::Client)?;
     let clock = Clock::system();
     let authority = certificates::authority(&config, &folder, clock.now_ms())?;
     let certificates = Certificates::open(&config, authority.as_deref(), clock.now_ms())?;
@@ -148,7 +161,7 @@ pub async fn serve_with(
     listeners.start(&listening);
     let opened = tokio::select! {
         () = shutdown.cancelled() => Ok(None),
-        opened = Box::pin(Running::open(&config, &folder, standing, clock, (authority, keyring))) => opened.map(Some),
+        opened = Box::pin(Running::open(&config, &folder, standing, clock, (authority, keyring), (alerting, beats))) => opened.map(Some),
     };
     let running = match opened {
         Ok(Some(running)) => running,
@@ -171,6 +184,7 @@ pub async fn serve_with(
     admin_door.open(grpc::admin(plane, health, guard.clone())?);
     fleet_door.open(grpc::fleet(nodes, health, gate));
     http_door.open(http::routes(plane, ready.clone(), &guard, open));
+    pinging.start(plane, jobs);
     jobs::start(plane, jobs);
     certificates.follow(plane, jobs);
     grpc::set_health(health, true).await;
@@ -259,6 +273,7 @@ impl Running {
         listeners: Vec<Listening>,
         clock: Clock,
         (authority, keyring): (Option<Arc<Authorities>>, Arc<Keyring>),
+        (alerting, beats): (Alerting, Beats),
     ) -> Result<Self, ServeError> {
         let store = open_store(config, folder, &clock).await?;
         let own = Replica {
@@ -298,6 +313,8 @@ impl Running {
             metrics: Metrics::new(),
             leader: Leader::new(&own.id),
             own,
+            alerting,
+            beats,
             keeping: config.keeping,
             book: Book::default(),
             listeners,

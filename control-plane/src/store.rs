@@ -41,6 +41,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0012_records.sql"),
     include_str!("../migrations/0013_first_bytes.sql"),
     include_str!("../migrations/0014_usage.sql"),
+    include_str!("../migrations/0015_alerts.sql"),
 ];
 
 /// The version of the tables that this program knows.
@@ -67,6 +68,8 @@ pub const REVISIONS_KEPT: u64 = 1000;
 pub const NODE_COUNTS_KEPT: Duration = Duration::from_secs(15 * 60);
 /// A node that was not heard of for so long is forgotten.
 pub const NODES_KEPT: Duration = COUNTERS_KEPT;
+/// What was wrong is shown for so long after it was over.
+pub const ALERTS_KEPT: Duration = Duration::from_secs(30 * DAY_SECONDS);
 /// A token that is over is shown for as long.
 pub const TOKENS_KEPT: Duration = Duration::from_secs(30 * DAY_SECONDS);
 const DAY_SECONDS: u64 = 24 * 60 * 60;
@@ -145,6 +148,7 @@ fn fenced<T>(written: Result<T, StoreError>) -> Result<T, StoreError> {
     })
 }
 
+pub mod alerting;
 mod client_keys;
 mod fleet;
 mod identities;

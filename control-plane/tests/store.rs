@@ -10,6 +10,8 @@
     reason = "a test ends so"
 )]
 
+#[path = "store/alerts.rs"]
+mod alerts;
 #[path = "store/audit.rs"]
 mod audit;
 #[path = "store/bindings.rs"]
@@ -149,6 +151,9 @@ async fn every_statement_is_taken_by_both_databases() {
 }
 
 suite! {
+    alerts::what_is_still_to_be_said_of_alerts_is_kept_by_whoever_leads,
+    alerts::a_silence_lasts_until_its_end_or_until_somebody_ends_it,
+    alerts::beats_grow_old_by_the_databases_clock_and_go_with_their_control_plane,
     cases::migrations_are_safe_to_run_twice_and_by_many_at_once,
     cases::the_epoch_is_given_once,
     cases::revisions_are_numbered_without_gaps_and_a_taken_number_is_refused,

@@ -3,6 +3,7 @@
 
 mod access;
 mod agree;
+mod alerts;
 mod auth;
 mod backup;
 mod bindings;

@@ -97,6 +97,12 @@ pub struct Settings {
     /// kept [default: 1]
     #[arg(long, env = "SLUICE_RECORDS_SHARE", value_name = "SHARE")]
     pub records_share: Option<String>,
+    /// TOML file that says who is told of alerts and which URLs periodic jobs ping
+    #[arg(long, env = "SLUICE_ALERTS_FILE", value_name = "FILE")]
+    pub alerts_file: Option<PathBuf>,
+    /// Where the runbooks are that alerts link to [default: deploy/runbooks]
+    #[arg(long, env = "SLUICE_RUNBOOKS_URL", value_name = "URL")]
+    pub runbooks_url: Option<String>,
     /// Plaintext off loopback: for a proxy in front that terminates TLS
     #[arg(long, env = "SLUICE_INSECURE_PLAINTEXT", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", value_parser = BoolishValueParser::new())]

@@ -27,6 +27,10 @@ pub async fn report(plane: &Plane, request: pb::ReportRequest) -> Result<u64, Er
             plane.metrics.window(WindowResult::Counted);
             if let Some(counted) = mismatch {
                 plane.metrics.audit_mismatch();
+                // The window is counted, whatever becomes of the alert.
+                if let Err(error) = plane.store.note_mismatch(&claim.node_id, plane.clock.now_ms()).await {
+                    tracing::warn!(%error, node.id = claim.node_id, "the leader is not told of a mismatch");
+                }
                 tracing::error!(
                     node.id = claim.node_id, boot = claim.boot_id, seq = claim.last_seq,
                     reported = ?claim.totals, ?counted,

@@ -106,3 +106,8 @@ pub(super) struct StateLabel {
 pub(super) struct JobLabel {
     pub job: &'static str,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct KindLabel {
+    pub kind: &'static str,
+}

@@ -10,6 +10,9 @@ use tokio::sync::watch;
 
 use crate::access::Caller;
 use crate::access::known::Known;
+use crate::alerts::deliver::Alerting;
+use crate::alerts::receivers::Receivers;
+use crate::beats::Beats;
 use crate::identity::Identity;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
@@ -139,6 +142,8 @@ fn bare(store: Store, clock: Clock) -> Plane {
         metrics: Metrics::new(),
         leader: Leader::new(&own.id),
         own,
+        alerting: Alerting::new(Receivers::default(), String::new()).unwrap(),
+        beats: Beats::default(),
         keeping: Keeping::default(),
         book: Book::default(),
         listeners: Vec::new(),

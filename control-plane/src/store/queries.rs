@@ -3,7 +3,9 @@
 //! Statements stand in lists, so that a test can prepare them all on both.
 
 pub mod access;
+pub mod alerts;
 pub mod audit;
+pub mod beats;
 pub mod bindings;
 pub mod examine;
 pub mod first_bytes;
@@ -43,7 +45,9 @@ use statements;
 pub fn all() -> impl Iterator<Item = Statement> {
     let files = [
         access::ALL,
+        alerts::ALL,
         audit::ALL,
+        beats::ALL,
         bindings::ALL,
         examine::ALL,
         first_bytes::ALL,

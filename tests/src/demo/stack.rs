@@ -265,6 +265,8 @@ async fn start_plane(dir: &Path, ended: Ended) -> anyhow::Result<(Server, contro
         secret_key_files: Vec::new(),
         stream_age: common::limits::STREAM_AGE,
         keeping: Default::default(),
+        alerts_file: None,
+        runbooks_url: "deploy/runbooks".to_owned(),
         new_epoch: false,
         log_format: common::telemetry::LogFormat::Text,
     };

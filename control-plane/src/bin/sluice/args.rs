@@ -1,5 +1,6 @@
 //! Commands, flags and environment, as clap sees them. What they do is the matter of the command files.
 
+mod alerts;
 mod catalog;
 mod identity;
 mod requests;
@@ -15,6 +16,7 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser}
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 
+pub use alerts::AlertsCommand;
 pub use catalog::{ApplyArgs, CatalogCommand, RollbackArgs, RolloutCommand, Strategy, WaitArgs};
 use common::dialect::Dialect;
 pub use identity::{AuthorityCommand, TokensCommand};
@@ -147,6 +149,12 @@ pub enum Command {
         /// Which of them.
         #[command(subcommand)]
         command: AuditCommand,
+    },
+    /// What is wrong, and who is told of it
+    Alerts {
+        /// Which of them.
+        #[command(subcommand)]
+        command: AlertsCommand,
     },
     /// What was decided of each request, and whether it would be again
     Requests {

@@ -13,6 +13,7 @@ use tonic::{Response, Status, Streaming};
 
 use common::limits::{CATALOG_BYTES_MAX, HEARTBEAT};
 use common::pb::admin::access_service_client::AccessServiceClient;
+use common::pb::admin::alert_service_client::AlertServiceClient;
 use common::pb::admin::audit_service_client::AuditServiceClient;
 use common::pb::admin::authority_service_client::AuthorityServiceClient;
 use common::pb::admin::backup_service_client::BackupServiceClient;
@@ -135,6 +136,11 @@ impl Connection {
     /// Certificate authorities.
     pub fn authorities(&self) -> AuthorityServiceClient<Authorized> {
         AuthorityServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
+    }
+
+    /// Alerts.
+    pub fn alerts(&self) -> AlertServiceClient<Authorized> {
+        AlertServiceClient::new(self.service.clone()).max_decoding_message_size(CATALOG_BYTES_MAX)
     }
 
     /// Records of requests.

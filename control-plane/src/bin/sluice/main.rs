@@ -2,6 +2,7 @@
 //! plane, and ends with a code that scripts can go by. It decides nothing that the server decides.
 
 mod access;
+mod alerts;
 mod args;
 mod audit;
 mod authority;
@@ -67,6 +68,7 @@ async fn run(args: Args, output: &mut Output) -> Result<Exit, Fault> {
         Command::Keys { command } => keys::run(command, connect, output).await,
         Command::Secret { command } => secrets::run(command, connect, output).await,
         Command::Access { command } => access::run(command, connect, output).await,
+        Command::Alerts { command } => alerts::run(command, connect, output).await,
         Command::Audit { command } => audit::run(command, connect, output).await,
         Command::Tokens { command } => tokens::run(command, connect, output).await,
         Command::Ca { command } => authority::run(command, connect, output).await,

@@ -55,3 +55,26 @@ fn a_window_without_a_unit_is_refused_with_an_example() {
     let text = parse("sluice status --window 5").unwrap_err().to_string();
     assert!(text.contains("write it with a unit: 30s, 5m, 1h, 24h"), "{text}");
 }
+
+/// Each `sluice …` of a text: in lines of its own, and between backticks.
+fn commands(text: &str) -> Vec<&str> {
+    let lines = text.lines().flat_map(|line| line.split('`')).map(str::trim);
+    let begins = lines.filter(|part| part.starts_with("sluice ") && !part.contains('…'));
+    begins.map(|part| part.split(['#', '|']).next().unwrap_or_default().trim()).collect()
+}
+
+#[test]
+fn every_command_of_the_runbooks_is_one() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/runbooks");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        for line in commands(&std::fs::read_to_string(&path).unwrap()) {
+            let parsed = parse(line);
+            assert!(parsed.is_ok(), "{}: {line}: {}", path.display(), parsed.unwrap_err());
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count} commands");
+    assert!(parse("sluice alerts frobnicate").is_err());
+}
