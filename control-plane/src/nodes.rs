@@ -165,15 +165,14 @@ impl Nodes {
         self.started_at_ms
     }
 
-    /// The newest catalog of an epoch below a version that some node runs, whether it is connected or not.
-    pub fn newest_applied(&self, epoch: u64, below: u64) -> Option<Part> {
+    /// The catalogs of an epoch below a version that nodes run, whether they are connected or not; the newest first.
+    pub fn applied(&self, epoch: u64, below: u64) -> Vec<Part> {
         let nodes = self.lock();
         let applied =
             nodes.values().map(|entry| entry.facts.applied).filter(|applied| applied.epoch == epoch);
-        applied
-            .filter_map(|applied| applied.catalog)
-            .filter(|part| part.version < below)
-            .max_by_key(|p| p.version)
+        let parts = applied.filter_map(|applied| applied.catalog).filter(|part| part.version < below);
+        let by_version: BTreeMap<u64, Part> = parts.map(|part| (part.version, part)).collect();
+        by_version.into_values().rev().collect()
     }
 
     /// Connected nodes that know all that a content needs, and say what they would make of it: id and version.

@@ -211,6 +211,14 @@ impl Rollout {
         }
     }
 
+    /// A time that is not yet was read from a clock that has gone back since, or from another control plane's: what is
+    /// counted from it would stand still until then, so it counts from now.
+    pub fn not_after(&mut self, now_ms: u64) {
+        let acked = self.members.values_mut().filter_map(|member| member.acked_at_ms.as_mut());
+        let times = [&mut self.opened_at_ms, &mut self.begun_at_ms, &mut self.since_ms];
+        acked.chain(times).for_each(|time| *time = (*time).min(now_ms));
+    }
+
     /// Comes into a state, and says why.
     pub fn turn(&mut self, state: State, reason: impl Into<String>, now_ms: u64) {
         self.state = state;

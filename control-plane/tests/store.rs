@@ -173,6 +173,8 @@ suite! {
     replicas::fr_031_of_many_who_ask_one_leads_and_renews_under_the_same_epoch,
     replicas::fr_033_a_lease_that_is_not_renewed_ends_by_the_clock_of_the_database,
     replicas::fr_031_what_is_written_under_an_epoch_that_is_over_is_refused_and_changes_nothing,
+    replicas::fr_031_who_read_the_clock_before_the_leader_did_takes_no_lease_from_it,
+    replicas::fr_033_a_lease_from_before_the_clock_of_the_database_went_back_holds_up_nobody,
     replicas::a_change_is_announced_to_every_other_process,
     replicas::a_lease_that_is_given_back_is_free_at_once_and_only_by_its_holder,
     replicas::a_node_is_written_by_the_control_plane_that_its_stream_went_to_last,

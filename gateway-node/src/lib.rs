@@ -9,6 +9,7 @@ mod budget;
 mod channel;
 mod config;
 mod dialect;
+mod disk;
 mod fault;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;

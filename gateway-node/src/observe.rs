@@ -28,6 +28,7 @@ use common::pb::fleet as pb;
 use common::window::{AttemptEnd, RequestOutcome, Totals, Window};
 use tokio::sync::Notify;
 
+use crate::disk::Disk;
 use crate::journal::file::alone;
 use segment::Segment;
 use spool::Spool;
@@ -38,6 +39,7 @@ pub struct Observer(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    disk: Disk,
     journal: PathBuf,
     boot: BootId,
     clock: Clock,
@@ -66,18 +68,24 @@ impl Observer {
     /// of earlier boots into sealed windows of theirs. A full disk does not keep a node from serving:
     /// what cannot be spooled now is tried again at each seal.
     pub fn open(dir: &Path, boot: BootId, clock: Clock) -> io::Result<Observer> {
+        Observer::on(Disk::Machine, dir, boot, clock)
+    }
+
+    /// The same on a given disk.
+    pub fn on(disk: Disk, dir: &Path, boot: BootId, clock: Clock) -> io::Result<Observer> {
         let journal = dir.join("journal");
-        std::fs::create_dir_all(&journal)?;
-        let mut spool = Spool::open(&dir.join("spool"), boot.clone())?;
-        let recovered = recover::recover(&journal, &boot, &mut spool);
+        disk.make_folder(&journal)?;
+        let mut spool = Spool::open(&disk, &dir.join("spool"), boot.clone())?;
+        let recovered = recover::recover(&disk, &journal, &boot, &mut spool);
         if let Err(error) = &recovered {
             tracing::error!(
                 error = error as &dyn std::error::Error,
                 "counts of earlier runs cannot be spooled; they stay in the journal and are tried again"
             );
         }
-        let first = Segment::create(&journal, &boot, 1, clock.now_ms())?;
+        let first = Segment::create(&disk, &journal, &boot, 1, clock.now_ms())?;
         let inner = Inner {
+            disk,
             journal,
             boot,
             clock,
@@ -126,7 +134,7 @@ impl Observer {
         let mut sealer = inner.lock();
         let now_ms = inner.clock.now_ms();
         if !sealer.is_recovered {
-            recover::recover(&inner.journal, &inner.boot, &mut sealer.spool)?;
+            recover::recover(&inner.disk, &inner.journal, &inner.boot, &mut sealer.spool)?;
             sealer.is_recovered = true;
             inner.show(&sealer.spool);
             inner.sealed.notify_one();
@@ -137,7 +145,7 @@ impl Observer {
                 open.begin_at(now_ms);
                 return Ok(());
             }
-            let next = Segment::create(&inner.journal, &inner.boot, open.seq() + 1, now_ms)?;
+            let next = Segment::create(&inner.disk, &inner.journal, &inner.boot, open.seq() + 1, now_ms)?;
             drop(open);
             sealer.retiring = Some(inner.open.swap(Arc::new(next)));
         }

@@ -15,15 +15,19 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::session::{Action, End, Event, Greeting, Origin, REVOKED, Session};
+use crate::error::Error;
 use crate::metrics::{Ack, StreamEnd};
 use crate::nodes::{Call, Connection, Order, Probed};
 use crate::plane::Plane;
-use crate::revision::encoded::Encoded;
+use crate::revision::encoded::{Encoded, Part};
 use crate::revision::head::Wanted;
+use crate::rollout::run;
 use crate::secrets::held::Held;
 
 /// Messages on their way to the transport: an update, and a heartbeat or a drain behind it.
 pub const QUEUE: usize = 4;
+/// So many revisions that nodes run are looked at for one that all may.
+const LOOKED_AT_MAX: usize = 8;
 
 /// The stream's ends.
 pub struct Stream {
@@ -69,7 +73,7 @@ impl Stream {
             while let Some(action) = actions.pop_front() {
                 match action {
                     Action::FindAccepted { epoch, below } => {
-                        let found = self.find_accepted(epoch, below).await;
+                        let found = find_accepted(&self.plane, epoch, below).await;
                         actions.extend(session.on(Event::Accepted(found), Instant::now()));
                     }
                     Action::Register(id) if self.plane.identity.nodes.is_revoked(&id) => {
@@ -159,21 +163,6 @@ impl Stream {
         }
     }
 
-    /// The newest catalog below a version that some node runs, as it was compiled when it was applied.
-    async fn find_accepted(&self, epoch: u64, below: u64) -> Option<Encoded> {
-        let part = self.plane.nodes.newest_applied(epoch, below)?;
-        match self.plane.store.revision(part.version).await {
-            Ok(full) => {
-                let full = full.filter(|full| full.snapshot_sha256 == part.sha256)?;
-                Some(Encoded::kept(part, full.snapshot_zstd).await)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a node refused the head, and no older revision could be read for it");
-                None
-            }
-        }
-    }
-
     /// Nodes compare the digest with what they have, and renew if it differs.
     fn name_authorities(&self, message: &mut Said) {
         let authorities_sha256 = match message {
@@ -254,6 +243,34 @@ impl Probes {
             // Whoever asked may have gone.
             let _ = tx.send(probed);
         }
+    }
+}
+
+/// The newest catalog below a version that was for the whole fleet and that some node runs, as it was compiled when it
+/// was applied. What a rollout brought to some nodes and did not bring to all is nothing for others.
+pub async fn find_accepted(plane: &Plane, epoch: u64, below: u64) -> Option<Encoded> {
+    for part in plane.nodes.applied(epoch, below).into_iter().take(LOOKED_AT_MAX) {
+        match accepted(plane, part).await {
+            Ok(Some(encoded)) => return Some(encoded),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a node refused the head, and no older revision could be read for it");
+                return None;
+            }
+        }
+    }
+    None
+}
+
+async fn accepted(plane: &Plane, part: Part) -> Result<Option<Encoded>, Error> {
+    let is_for_all = run::find(plane, part.version).await?.is_none_or(|rollout| rollout.is_for_all());
+    if !is_for_all {
+        return Ok(None);
+    }
+    let full = plane.store.revision(part.version).await?;
+    match full.filter(|full| full.snapshot_sha256 == part.sha256) {
+        Some(full) => Ok(Some(Encoded::kept(part, full.snapshot_zstd).await)),
+        None => Ok(None),
     }
 }
 

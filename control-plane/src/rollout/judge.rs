@@ -170,7 +170,10 @@ fn baking(rollout: &Rollout, look: &Look<'_>) -> Option<String> {
     }
     let acked_at_ms = rollout.members.values().filter_map(|member| member.acked_at_ms).max();
     let since_ms = acked_at_ms.unwrap_or(rollout.opened_at_ms).max(rollout.opened_at_ms);
-    let reports_ms = look.watched_since_ms.saturating_add(REPORTS_WITHIN_MS.min(rollout.bake_ms));
+    // A start that is not yet was read before the clock went back.
+    let watched_since_ms =
+        Some(look.watched_since_ms).filter(|since_ms| *since_ms <= look.now_ms).unwrap_or(0);
+    let reports_ms = watched_since_ms.saturating_add(REPORTS_WITHIN_MS.min(rollout.bake_ms));
     let until_ms = since_ms.saturating_add(rollout.bake_ms).max(reports_ms);
     let left_ms = until_ms.saturating_sub(look.now_ms);
     if left_ms == 0 {

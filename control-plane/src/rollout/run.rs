@@ -86,6 +86,7 @@ pub async fn look(
     let now_ms = plane.clock.now_ms();
     let pinned = wanted.pins.left_out_of(wanted.target.catalog.as_ref().map(|content| content.part));
     next.leave_out(|id| pinned.contains_key(id));
+    next.not_after(now_ms);
     next.acknowledge(nodes.iter().filter(|node| node.has_it).map(|node| node.id.as_str()), now_ms);
     let evidence = evidence(plane, &next, now_ms).await?;
     let watched_since_ms = plane.nodes.started_at_ms();

@@ -1,5 +1,6 @@
 //! The judgement as tables, and what holds for any fleet and any order of events.
 
+mod clocks;
 mod properties;
 
 use std::collections::BTreeSet;

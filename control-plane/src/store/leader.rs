@@ -5,11 +5,14 @@ use super::{Connection, NOW_MS, statements};
 use crate::store::convert::{from_db, to_db};
 
 statements! {
-    // A lease that was not renewed in time is taken anew also by its old holder: what it has under way is of before.
+    // A lease that was not renewed in time is taken anew also by its old holder: what it has under way is of before. One
+    // that ends later than any can was taken before the database's clock went back, and would hold for as long as that;
+    // not one that ends a little later: whoever asks read the clock before it waited for the row.
+    // An epoch is the time at which it began: one that a database lost, which was put back, does not come again.
     CLAIM = "update leader set
-               epoch = epoch + case when holder = $1 and until_ms > $2 then 0 else 1 end,
+               epoch = case when holder = $1 and until_ms > $2 then epoch when epoch < $2 then $2 else epoch + 1 end,
                holder = $1, until_ms = $2 + $3
-             where id = 1 and (holder = $1 or until_ms <= $2)
+             where id = 1 and (holder = $1 or until_ms <= $2 or until_ms > $2 + $3 + $3)
              returning epoch";
     RESIGN = "update leader set until_ms = 0 where id = 1 and holder = $1 and epoch = $2";
     // Whoever takes the lease waits for the end of the transaction that has written this.

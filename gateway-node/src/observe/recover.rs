@@ -9,17 +9,18 @@ use common::window::Window;
 
 use super::segment::{fold, parse_name};
 use super::spool::Spool;
+use crate::disk::Disk;
 
 /// Folds every segment that is not of `current`, oldest first, and removes it.
-pub(super) fn recover(journal: &Path, current: &BootId, spool: &mut Spool) -> io::Result<()> {
-    for (boot, seq, path) in segments(journal)? {
+pub(super) fn recover(disk: &Disk, journal: &Path, current: &BootId, spool: &mut Spool) -> io::Result<()> {
+    for (boot, seq, path) in segments(disk, journal)? {
         if boot == *current {
             continue;
         }
         if seq > spool.last_seq(&boot) {
-            take(spool, &boot, seq, &std::fs::read(&path)?)?;
+            take(spool, &boot, seq, &disk.read(&path)?)?;
         }
-        std::fs::remove_file(&path)?;
+        disk.remove(&path)?;
     }
     spool.forget_ended_boots()
 }
@@ -37,10 +38,9 @@ fn take(spool: &mut Spool, boot: &BootId, seq: u64, bytes: &[u8]) -> io::Result<
     spool.push(boot, window, totals, true)
 }
 
-fn segments(journal: &Path) -> io::Result<Vec<(BootId, u64, PathBuf)>> {
+fn segments(disk: &Disk, journal: &Path) -> io::Result<Vec<(BootId, u64, PathBuf)>> {
     let mut segments = Vec::new();
-    for entry in std::fs::read_dir(journal)? {
-        let path = entry?.path();
+    for path in disk.files(journal)? {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(parse_name);
         match name {
             Some((boot, seq)) => segments.push((boot, seq, path)),

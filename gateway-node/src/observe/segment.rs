@@ -1,6 +1,5 @@
 //! One file of the journal of counts: as they were made, one frame and one append each.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +10,8 @@ use common::id::BootId;
 use common::pb::fleet as pb;
 use common::window::{AttemptEnd, Counts, RequestOutcome, Totals, Window};
 
-use crate::journal::{self, Magic, file};
+use crate::disk::{Appended, Disk};
+use crate::journal::{self, Magic};
 
 const MAGIC: &Magic = b"\xa5SJ1";
 
@@ -19,8 +19,9 @@ const MAGIC: &Magic = b"\xa5SJ1";
 #[derive(Debug)]
 pub(super) struct Segment {
     seq: u64,
+    disk: Disk,
     path: PathBuf,
-    file: File,
+    file: Appended,
     start_ms: AtomicU64,
     attempts: AtomicU64,
     attempts_ok: AtomicU64,
@@ -42,11 +43,18 @@ pub(super) struct Folded {
 
 impl Segment {
     /// Creates the file of a boot's segment number `seq`.
-    pub(super) fn create(journal: &Path, boot: &BootId, seq: u64, now_ms: u64) -> io::Result<Self> {
+    pub(super) fn create(
+        disk: &Disk,
+        journal: &Path,
+        boot: &BootId,
+        seq: u64,
+        now_ms: u64,
+    ) -> io::Result<Self> {
         let path = journal.join(file_name(boot, seq));
-        let file = file::create(&path)?;
+        let file = disk.create(&path)?;
         Ok(Segment {
             seq,
+            disk: disk.clone(),
             path,
             file,
             start_ms: AtomicU64::new(now_ms),
@@ -66,8 +74,8 @@ impl Segment {
         seq: u64,
         file: impl Into<std::os::fd::OwnedFd>,
     ) -> Self {
-        let mut segment = Segment::create(journal, boot, seq, 0).unwrap();
-        segment.file = File::from(file.into());
+        let mut segment = Segment::create(&Disk::Machine, journal, boot, seq, 0).unwrap();
+        segment.file = Appended::Machine(std::fs::File::from(file.into()));
         segment
     }
 
@@ -82,7 +90,7 @@ impl Segment {
     ) -> io::Result<()> {
         let entry = entry(now_ms, model, attempt, request, first_byte);
         let frame = journal::encode(MAGIC, &entry);
-        let written = file::append(&self.file, &frame);
+        let written = self.file.append(&frame);
         if written.is_err() {
             self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).merge(Window::from(entry).counts);
         }
@@ -125,14 +133,14 @@ impl Segment {
 
     /// Reads the file back and adds what could not be written. Nobody may write any more.
     pub(super) fn fold(&self) -> io::Result<Folded> {
-        let mut folded = fold(&std::fs::read(&self.path)?);
+        let mut folded = fold(&self.disk.read(&self.path)?);
         folded.counts.merge(self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).clone());
         Ok(folded)
     }
 
     /// Removes the file; the window is in the spool, and says so should this fail.
     pub(super) fn remove(self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
+        if let Err(error) = self.disk.remove(&self.path) {
             tracing::warn!(error = &error as &dyn std::error::Error, "a sealed segment cannot be removed");
         }
     }

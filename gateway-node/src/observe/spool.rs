@@ -6,8 +6,7 @@
 //! totals of the segment that was open are continued from it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use common::id::BootId;
@@ -16,6 +15,8 @@ use common::pb::fleet as pb;
 use common::snapshot::digest;
 use common::window::{Totals, Window};
 use prost::Message as _;
+
+use crate::disk::Disk;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -45,6 +46,7 @@ struct Entry {
 /// The folder of windows, with an index in memory.
 #[derive(Debug)]
 pub(super) struct Spool {
+    disk: Disk,
     dir: PathBuf,
     current: BootId,
     /// Journals of earlier boots may still have to follow the windows that are here.
@@ -55,12 +57,12 @@ pub(super) struct Spool {
 
 impl Spool {
     /// Opens the folder. Files that cannot be read back are put aside and logged.
-    pub(super) fn open(dir: &Path, current: BootId) -> io::Result<Self> {
-        std::fs::create_dir_all(dir)?;
-        let mut spool =
-            Spool { dir: dir.to_path_buf(), current, awaits_journals: true, entries: BTreeMap::new() };
-        for file in std::fs::read_dir(dir)? {
-            spool.load(&file?.path())?;
+    pub(super) fn open(disk: &Disk, dir: &Path, current: BootId) -> io::Result<Self> {
+        disk.make_folder(dir)?;
+        let (disk, dir) = (disk.clone(), dir.to_path_buf());
+        let mut spool = Spool { disk, dir, current, awaits_journals: true, entries: BTreeMap::new() };
+        for path in spool.disk.files(&spool.dir)? {
+            spool.load(&path)?;
         }
         Ok(spool)
     }
@@ -68,12 +70,12 @@ impl Spool {
     fn load(&mut self, path: &Path) -> io::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.ends_with(".tmp") {
-            let is_removed = std::fs::remove_file(path).is_ok();
+            let is_removed = self.disk.remove(path).is_ok();
             tracing::debug!(file = name, is_removed, "a half-written window");
             return Ok(());
         }
         let Some((boot, first_seq, state)) = parse_name(name) else { return Ok(()) };
-        match decode(&std::fs::read(path)?) {
+        match decode(&self.disk.read(path)?) {
             Some((window, totals)) if window.first_seq == first_seq => {
                 let Window { last_seq, start_ms, .. } = window;
                 self.entries.insert((boot, first_seq), Entry { last_seq, start_ms, totals, state });
@@ -81,7 +83,7 @@ impl Spool {
             }
             _ => {
                 tracing::error!(file = name, "a spooled window is corrupt; it is put aside");
-                std::fs::rename(path, path.with_extension("corrupt"))
+                self.disk.rename(path, &path.with_extension("corrupt"))
             }
         }
     }
@@ -99,7 +101,8 @@ impl Spool {
         let last = self.of(boot).next_back().map(|((_, first_seq), entry)| (*first_seq, *entry));
         if let Some((first_seq, Entry { state: State::Unsent, .. })) = last
             && merge
-            && let Some((mut merged, _)) = decode(&std::fs::read(self.path(boot, first_seq, State::Unsent))?)
+            && let Some((mut merged, _)) =
+                decode(&self.disk.read(&self.path(boot, first_seq, State::Unsent))?)
         {
             window = match merged.try_merge(window, WINDOW_BUCKET.as_millis() as u64) {
                 Ok(()) => merged,
@@ -149,7 +152,7 @@ impl Spool {
         if entry.state == State::Unsent {
             self.mark(boot, first_seq, State::Sent)?;
         }
-        let bytes = std::fs::read(self.path(boot, first_seq, State::Sent))?;
+        let bytes = self.disk.read(&self.path(boot, first_seq, State::Sent))?;
         let (window, totals) = decode(&bytes).ok_or_else(corrupt)?;
         Ok(Some(pb::ReportRequest {
             node_id: String::new(),
@@ -205,32 +208,22 @@ impl Spool {
         let Some(entry) = self.entries.get_mut(&(boot.clone(), first_seq)) else { return Ok(()) };
         let before = entry.state;
         let (from, to) = (self.path(boot, first_seq, before), self.path(boot, first_seq, state));
-        std::fs::rename(from, to)?;
+        self.disk.rename(&from, &to)?;
         if let Some(entry) = self.entries.get_mut(&(boot.clone(), first_seq)) {
             entry.state = state;
         }
-        self.sync()
+        self.disk.sync(&self.dir)
     }
 
     fn remove(&mut self, boot: &BootId, first_seq: u64, state: State) -> io::Result<()> {
-        std::fs::remove_file(self.path(boot, first_seq, state))?;
+        self.disk.remove(&self.path(boot, first_seq, state))?;
         self.entries.remove(&(boot.clone(), first_seq));
         Ok(())
     }
 
     fn write(&self, boot: &BootId, first_seq: u64, bytes: &[u8]) -> io::Result<()> {
         let path = self.path(boot, first_seq, State::Unsent);
-        let half = path.with_extension("tmp");
-        let mut file = File::create(&half)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(half, path)?;
-        self.sync()
-    }
-
-    /// Makes renames durable.
-    fn sync(&self) -> io::Result<()> {
-        File::open(&self.dir)?.sync_all()
+        self.disk.write(&path, &path.with_extension("tmp"), bytes)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod credentials;
 mod judge;
+mod recall;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use crate::api::Gateway;
 use crate::table::Table;
 use crate::table::keep::{Keep, Kept, Kind};
 use judge::{Blame, Ready, Refusal, Runs, judge, prepare, try_out};
+use recall::{recall, remember};
 
 /// Said of a content in quarantine.
 const PUT_ASIDE: &str = "the process died repeatedly soon after activating this content";
@@ -60,8 +62,6 @@ struct State {
     /// The key that opened the secrets.
     opened_with: Option<Sha>,
     refused: Vec<pb::Rejection>,
-    /// What is served and cannot be kept on disk.
-    warnings: Vec<pb::Violation>,
     /// The table could not be built anew.
     is_rebuild_due: bool,
 }
@@ -70,7 +70,9 @@ impl Applier {
     /// Nothing is served yet.
     pub(crate) fn new(gateway: Arc<Gateway>, certificates: Arc<Certificates>, keep: Keep) -> Self {
         let (activations, _) = watch::channel(0);
-        let (keep, state, building) = (Mutex::new(keep), Mutex::default(), Mutex::default());
+        let refused = keep.refused().iter().filter_map(recall).collect();
+        let state = Mutex::new(State { refused, ..State::default() });
+        let (keep, building) = (Mutex::new(keep), Mutex::default());
         Applier { gateway, certificates, keep, state, building, activations }
     }
 
@@ -111,7 +113,6 @@ impl Applier {
     /// Takes an update as far as it is good, and says what became of it.
     pub(super) fn take(&self, update: &pb::ConfigUpdate) -> Taken {
         let _building = lock(&self.building);
-        lock(&self.state).warnings.clear();
         let target = update.target.clone().unwrap_or_default();
         let mut ack = pb::ConfigAck { update_id: update.update_id, ..Default::default() };
         let mut is_worth_a_retry = false;
@@ -170,7 +171,10 @@ impl Applier {
     pub(super) fn forgive(&self) {
         self.log_marks(Keep::forgive);
         // Answered from memory otherwise.
-        lock(&self.state).refused.retain(|rejection| !is_put_aside(rejection));
+        let refused = &mut lock(&self.state).refused;
+        refused.retain(|rejection| !is_put_aside(rejection));
+        let remembered = refused.iter().map(remember).collect();
+        self.log_marks(|keep| keep.remember(remembered));
         tracing::info!("an operator ended the quarantines of this node");
     }
 
@@ -224,27 +228,22 @@ impl Applier {
     pub(crate) fn applied(&self) -> pb::Target {
         let state = lock(&self.state);
         let runs = &state.runs;
-        let part = |kind| runs.get(&kind).map(|runs| runs.part.clone());
+        let epoch = runs.values().map(|runs| runs.epoch).max().unwrap_or(0);
+        // A part of an epoch that is over is served, and is nothing of this one.
+        let of_epoch = |kind| runs.get(&kind).filter(|runs| runs.epoch == epoch);
+        let part = |kind| of_epoch(kind).map(|runs| runs.part.clone());
         // With another key than the one that opened them, a restart could not open them again: they are wanted anew.
         let own = self.certificates.held().map(|held| held.facts.key_sha256);
         let secrets = part(Kind::Secrets).filter(|_| own == state.opened_with);
-        pb::Target {
-            epoch: runs.values().map(|runs| runs.epoch).max().unwrap_or(0),
-            catalog: part(Kind::Catalog),
-            keys: part(Kind::Keys),
-            live: None,
-            secrets,
-        }
+        pb::Target { epoch, catalog: part(Kind::Catalog), keys: part(Kind::Keys), live: None, secrets }
     }
 
     /// What works but wants a person, now.
     pub(super) fn warnings(&self) -> Vec<pb::Violation> {
-        let mut warnings = lock(&self.state).warnings.clone();
-        warnings.extend(self.gateway.tables.load().iter().flat_map(|table| table.warnings().to_vec()));
-        warnings
+        self.gateway.tables.load().map_or_else(Vec::new, |table| table.warnings().to_vec())
     }
 
-    /// What was refused in this run, and would be again.
+    /// What this binary refused, and would again.
     pub(super) fn refused(&self) -> Vec<pb::Rejection> {
         lock(&self.state).refused.clone()
     }
@@ -327,22 +326,17 @@ impl Applier {
 
     fn activate(&self, kind: Kind, kept: Kept, ready: Ready) -> Result<(), Refusal> {
         let candidate = lock(&self.keep).candidate(kind, &kept);
-        if let Err(error) = candidate.and_then(|()| self.mark(kind, &kept)) {
+        let kept_for_good = candidate.and_then(|()| self.mark(kind, &kept)).and_then(|()| {
+            // Before it is served: a process that dies right after that must not go back.
+            lock(&self.keep).promote(kind)
+        });
+        if let Err(error) = kept_for_good {
             let discarded = lock(&self.keep).discard(kind);
             tracing::debug!(is_discarded = discarded.is_ok(), "a candidate that could not be kept");
             return Err(Refusal::of(Blame::Node, "", format!("the node cannot keep it on disk: {error}")));
         }
         let version = kept.version;
         self.swap(kind, kept, ready);
-        let promoted = lock(&self.keep).promote(kind);
-        if let Err(error) = promoted {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "what is served cannot be kept for a restart"
-            );
-            let message = format!("served, but a restart would begin with the one before: {error}");
-            lock(&self.state).warnings.push(pb::Violation { path: String::new(), message });
-        }
         tracing::info!("{} {version} is served", kind.as_str());
         Ok(())
     }
@@ -387,11 +381,15 @@ impl Applier {
         let violations = refusal.violations;
         let rejection = pb::Rejection { part: Some(part), kind: kind_pb(kind).into(), violations };
         let refused = &mut lock(&self.state).refused;
-        if is_final && !refused.contains(&rejection) {
+        let is_known =
+            refused.iter().any(|known| known.kind == rejection.kind && known.part == rejection.part);
+        if is_final && !is_known {
             if refused.len() >= REFUSALS_MAX {
                 refused.remove(0);
             }
             refused.push(rejection.clone());
+            let remembered = refused.iter().map(remember).collect();
+            self.log_marks(|keep| keep.remember(remembered));
         }
         rejection
     }

@@ -18,10 +18,20 @@ impl Session {
         let aim = self.aim();
         let (epoch, keys) = (aim.epoch, &self.wanted.target.keys);
         let applied = self.facts.applied;
+        // It heard of a later epoch elsewhere, as this process will: what is wanted here is over, and would be refused.
+        if applied.epoch > epoch {
+            return Vec::new();
+        }
         // The versions of another epoch say nothing about those of this one.
         let is_same_epoch = applied.epoch == epoch;
         let has = |part: Part, applied: Option<Part>| is_same_epoch && applied == Some(part);
-        let is_due = |part: Part, applied: Option<Part>| !has(part, applied) && !self.refused.contains(&part);
+        // What it runs already is never older than what is wanted, save while this process has not heard of it.
+        let is_past = |part: Part, applied: Option<Part>| {
+            is_same_epoch && applied.is_some_and(|applied| applied.version > part.version)
+        };
+        let is_due = |part: Part, applied: Option<Part>| {
+            !has(part, applied) && !is_past(part, applied) && !self.refused.contains(&part)
+        };
         let has_nothing = !is_same_epoch || applied.catalog.is_none();
         // What the node refused, or would not serve as it is meant.
         let is_out = |content: &Encoded| {

@@ -1,6 +1,7 @@
 //! The session as a table of events and actions, with the time as an argument.
 
 mod orders;
+mod past;
 
 use super::*;
 use crate::revision::encoded::{Encoded, Target};

@@ -345,3 +345,28 @@ fn what_was_put_aside_is_taken_again_after_a_retry() {
     let taken = node.applier.take(&update(1, Some(&snapshot(2)), None)).ack;
     assert_eq!((taken.result(), node.revision()), (pb::AckResult::Applied, Some(2)));
 }
+
+#[test]
+fn what_was_refused_for_good_is_known_after_a_restart_and_not_to_another_binary() {
+    let node = Node::new();
+    node.applier.take(&update(1, Some(&snapshot(1)), None));
+    node.applier.take(&update(1, Some(&faulty(2)), None));
+    let refused = node.applier.refused();
+    assert_eq!(refused.len(), 1);
+    let node = Node::on(node.dir);
+    assert_eq!(node.applier.refused(), refused, "also where it was killed");
+    let ack = node.applier.take(&update(1, Some(&faulty(2)), None)).ack;
+    assert_eq!((ack.result(), node.applier.refused()), (pb::AckResult::Rejected, refused));
+    let keep = Keep::open(&node.dir.path().join("s"), "2").unwrap();
+    assert_eq!(Applier::new(node.gateway.clone(), node.certificates.clone(), keep).refused(), []);
+}
+
+#[test]
+fn what_is_left_of_an_epoch_that_is_over_is_served_and_is_nothing_of_the_new_one() {
+    let node = Node::new();
+    node.applier.take(&update(5, Some(&snapshot(3)), Some(&keys(1))));
+    node.applier.take(&update(6, Some(&faulty(1)), Some(&keys(1))));
+    let applied = node.applier.applied();
+    assert_eq!((applied.epoch, applied.catalog, node.revision()), (6, None, Some(3)));
+    assert!(applied.keys.is_some());
+}

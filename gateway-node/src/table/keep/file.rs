@@ -1,14 +1,13 @@
 //! One kept part as bytes: magic, checksum of the rest, epoch, version, digest of the message, the
 //! message. A file is whole or it is refused.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use common::snapshot::digest;
 
 use super::Kept;
+use crate::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"SLUICE1\n";
 
@@ -21,8 +20,8 @@ pub(super) enum Fault {
 }
 
 /// Reads and checks a file.
-pub(super) fn read(path: &Path) -> Result<Kept, Fault> {
-    match std::fs::read(path) {
+pub(super) fn read(disk: &Disk, path: &Path) -> Result<Kept, Fault> {
+    match disk.read(path) {
         Ok(bytes) => decode(&bytes).ok_or(Fault::Corrupt),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Fault::Absent),
         Err(error) => Err(Fault::Io(error)),
@@ -30,23 +29,13 @@ pub(super) fn read(path: &Path) -> Result<Kept, Fault> {
 }
 
 /// Writes a file durably: beside it, synced, renamed.
-pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<()> {
-    write_bytes(path, &encode(kept))
+pub(super) fn write(disk: &Disk, path: &Path, kept: &Kept) -> io::Result<()> {
+    write_bytes(disk, path, &encode(kept))
 }
 
 /// As [`write()`], for any bytes.
-pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let half = path.with_added_extension("tmp");
-    let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&half)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(half, path)?;
-    path.parent().map_or(Ok(()), sync)
-}
-
-/// Makes the renames of a folder durable.
-pub(super) fn sync(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
+pub(super) fn write_bytes(disk: &Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    disk.write(path, &path.with_added_extension("tmp"), bytes)
 }
 
 pub(crate) fn encode(kept: &Kept) -> Vec<u8> {

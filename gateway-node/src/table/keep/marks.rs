@@ -9,9 +9,11 @@ use common::snapshot::{Sha, hex};
 use serde::{Deserialize, Serialize};
 
 use super::{Quarantined, file};
+use crate::disk::Disk;
 
 #[derive(Debug)]
 pub(crate) struct Marks {
+    disk: Disk,
     path: PathBuf,
     content: Content,
 }
@@ -25,6 +27,20 @@ struct Content {
     /// By digest.
     crashes: BTreeMap<String, u32>,
     quarantined: Vec<Aside>,
+    refused: Vec<Refused>,
+}
+
+/// A content that this binary refused for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Of which kind, by its name.
+    pub kind: String,
+    /// Its version.
+    pub version: u64,
+    /// Its digest.
+    pub sha256: String,
+    /// Where and why.
+    pub violations: Vec<(String, String)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -42,25 +58,30 @@ struct Aside {
 
 impl Marks {
     /// Reads the file; one that is absent or unreadable suspects nothing. Another binary forgives.
-    pub(super) fn load(path: &Path, binary: &str) -> Self {
-        Marks::of(path, &std::fs::read(path).unwrap_or_default(), binary)
+    pub(super) fn load(disk: &Disk, path: &Path, binary: &str) -> Self {
+        Marks { disk: disk.clone(), ..Marks::of(path, &disk.read(path).unwrap_or_default(), binary) }
     }
 
-    /// As [`Marks::load`], of a file with these bytes.
+    /// What a file with these bytes says.
     pub(crate) fn of(path: &Path, bytes: &[u8], binary: &str) -> Self {
         let mut content = serde_json::from_slice::<Content>(bytes).unwrap_or_default();
         if content.binary != binary {
             content = Content { binary: binary.to_owned(), ..Content::default() };
         }
-        Marks { path: path.to_path_buf(), content }
+        Marks { disk: Disk::Machine, path: path.to_path_buf(), content }
     }
 
     pub(super) fn save(&self) -> io::Result<()> {
-        file::write_bytes(&self.path, &self.to_bytes()?)
+        file::write_bytes(&self.disk, &self.path, &self.to_bytes()?)
     }
 
     pub(crate) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&self.content)
+    }
+
+    /// The catalog that was activated a moment ago.
+    pub(super) fn fresh(&self) -> Option<Sha> {
+        self.content.fresh.as_ref().and_then(|mark| parse_hex(&mark.sha256))
     }
 
     /// Counts a run that ended while its catalog was fresh: version, digest and how often by now.
@@ -104,6 +125,14 @@ impl Marks {
         had_any
     }
 
+    pub(super) fn refused(&self) -> &[Refused] {
+        &self.content.refused
+    }
+
+    pub(super) fn remember(&mut self, refused: Vec<Refused>) {
+        self.content.refused = refused;
+    }
+
     pub(crate) fn quarantined(&self) -> Vec<Quarantined> {
         let aside = self.content.quarantined.iter();
         aside
@@ -114,7 +143,8 @@ impl Marks {
     }
 }
 
-fn parse_hex(text: &str) -> Option<Sha> {
+/// The digest that `hex` wrote.
+pub fn parse_hex(text: &str) -> Option<Sha> {
     let mut sha256 = Sha::default();
     if !text.is_ascii() || text.len() != 2 * sha256.len() {
         return None;

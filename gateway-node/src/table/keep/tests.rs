@@ -190,3 +190,62 @@ fn the_only_catalog_is_never_put_aside() {
         assert_eq!(start(&disk).1, Some(1));
     }
 }
+
+/// Does something on a disk whose process dies before each step in turn, and looks at what the next one finds.
+fn at_every_death(prepare: impl Fn(&mut Keep), act: impl Fn(Keep) -> bool, look: impl Fn(Keep, bool)) {
+    for steps in 0..40 {
+        let disk = crate::disk::simulated::Disk::default();
+        let open = || Keep::on(crate::disk::Disk::Simulated(disk.clone()), Path::new("s"), "1.0.0");
+        prepare(&mut open().unwrap());
+        disk.die_after(steps);
+        let is_done = open().is_ok_and(&act);
+        let has_died = disk.is_dead();
+        disk.revive();
+        look(open().unwrap(), is_done);
+        if !has_died {
+            return;
+        }
+    }
+    panic!("it takes more steps than are tried");
+}
+
+#[test]
+fn fr_001_a_process_that_dies_at_any_step_of_an_update_goes_on_with_what_it_served_or_with_what_was_next() {
+    let update = |keep: &mut Keep, version: u64| {
+        let kept = part(version);
+        keep.candidate(Kind::Catalog, &kept)?;
+        keep.activate(version, kept.sha256)?;
+        keep.promote(Kind::Catalog)
+    };
+    let first = |keep: &mut Keep| {
+        update(keep, 1).unwrap();
+        keep.settle().unwrap();
+    };
+    let second = |mut keep: Keep| update(&mut keep, 2).is_ok();
+    at_every_death(first, second, |mut keep, is_done| {
+        let found = keep.load(Kind::Catalog).unwrap().map(|kept| kept.version);
+        assert!(found == Some(2) || (found == Some(1) && !is_done), "{found:?}, done: {is_done}");
+        assert_eq!(keep.quarantined(), [], "what was never active killed nobody");
+        update(&mut keep, 2).unwrap();
+        assert_eq!(keep.load(Kind::Catalog).unwrap().map(|kept| kept.version), Some(2));
+    });
+}
+
+#[test]
+fn a_process_that_dies_at_any_step_of_a_quarantine_leaves_one_that_is_whole() {
+    let killer_is_current = |keep: &mut Keep| {
+        take(keep, 1);
+        keep.settle().unwrap();
+        take(keep, 2);
+        keep.marks.take_crash();
+        keep.activate(2, part(2).sha256).unwrap();
+    };
+    at_every_death(
+        killer_is_current,
+        |_| true,
+        |keep, _| {
+            assert_eq!(keep.load(Kind::Catalog).unwrap(), Some(part(1)), "the one before");
+            assert!(keep.is_quarantined(&part(2).sha256));
+        },
+    );
+}
