@@ -18,6 +18,7 @@ mod hot_swap;
 mod identity;
 mod kills;
 mod memory;
+mod metrics;
 mod network;
 mod nodes;
 mod psql;
