@@ -21,6 +21,7 @@ mod memory;
 mod metrics;
 mod network;
 mod nodes;
+mod oidc;
 mod psql;
 mod records;
 mod replay;

@@ -17,7 +17,9 @@ use crate::counters::short_windows;
 const SUFFIXES: [&str; 4] = ["_bucket", "_sum", "_count", "_created"];
 
 /// What a small healthy fleet over SQLite has no sample of.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("sluice_alert_deliveries_total", "webhooks"),
+    ("sluice_pings_total", "URLs of beats"),
     ("sluice_enrolments_total", "nodes with certificates"),
     ("sluice_job_failures_total", "a job that fails"),
     ("sluice_stream_ends_total", "a node that leaves"),
