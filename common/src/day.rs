@@ -18,6 +18,13 @@ pub fn parse(text: &str) -> Result<u32, String> {
     u32::try_from(span.get_days()).map_err(|_| wrong())
 }
 
+/// The first and the last day of a time that somebody asks for: up to today, and 30 days, unless they say otherwise.
+pub fn span(first: Option<u32>, last: Option<u32>, now_ms: u64) -> (u32, u32) {
+    const DAYS: u32 = 30;
+    let last = last.unwrap_or_else(|| of(now_ms));
+    (first.unwrap_or(last.saturating_sub(DAYS - 1)), last)
+}
+
 /// A day as [`parse`] reads it.
 pub fn shown(day: u32) -> String {
     let span = jiff::Span::new().try_days(day);
@@ -39,6 +46,10 @@ mod tests {
         for wrong in ["", "yesterday", "2026-13-01", "1969-12-31", "12/01/2026", "2026-12-01T10:00\u{7}"] {
             assert!(parse(wrong).unwrap_err().contains("2026-12-01"), "{wrong}");
         }
+        let now_ms = 1_796_047_200_000;
+        assert_eq!(span(None, None, now_ms), (20_758, 20_787));
+        assert_eq!(span(Some(7), None, now_ms), (7, 20_787));
+        assert_eq!((span(None, Some(40), now_ms), span(None, Some(3), now_ms)), ((11, 40), (0, 3)));
         assert_eq!(shown(u32::MAX), format!("day {}", u32::MAX));
     }
 }

@@ -26,8 +26,6 @@ use crate::store::rows::{UsageFilter, Used, UsedBy};
 
 /// So many are answered at once: whoever shows no valid key asks the store as well.
 const AT_ONCE: usize = 8;
-/// Days of use that are told where none are named.
-const DAYS_DEFAULT: u32 = 30;
 const API_KEY: &str = "x-api-key";
 
 #[derive(Clone)]
@@ -170,13 +168,12 @@ impl Callers {
     async fn usage(&self, headers: &HeaderMap, ask: AskUsage) -> Result<UsedJson, Error> {
         let _place = self.places.acquire().await.map_err(|_| Error::NotReady)?;
         let key = self.key(headers).await?;
-        let today = day::of(self.plane.clock.now_ms());
-        let read = |field, text: Option<String>, default| match text {
-            Some(text) => day::parse(&text).map_err(|message| Error::Argument { field, message }),
-            None => Ok(default),
+        let read = |field, text: Option<String>| {
+            let day = text.map(|text| day::parse(&text)).transpose();
+            day.map_err(|message| Error::Argument { field, message })
         };
-        let last_day = read("to", ask.to, today)?;
-        let first_day = read("from", ask.from, last_day.saturating_sub(DAYS_DEFAULT - 1))?;
+        let (first, last) = (read("from", ask.from)?, read("to", ask.to)?);
+        let (first_day, last_day) = day::span(first, last, self.plane.clock.now_ms());
         let kept = u32::try_from(USAGE_KEPT.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX);
         if first_day > last_day || last_day - first_day > kept {
             let message = format!("must lie at or before \"to\", and at most {kept} days before");

@@ -17,13 +17,10 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::rollout::NodeCount;
 use entry::{Ask, Entry, Kept, LogHead};
 pub use fault::StoreError;
 pub use postgres::News;
-use rows::{
-    AdminToken, Binding, By, Claim, Claimed, Counted, Database, FullRevision, Heads, Revision, Rollout,
-};
+use rows::{Binding, By, Database, FullRevision, Heads, Revision, Rollout};
 
 /// Every migration, in order; each is run once, all that are missing in one transaction.
 const MIGRATIONS: &[&str] = &[
@@ -150,8 +147,10 @@ fn fenced<T>(written: Result<T, StoreError>) -> Result<T, StoreError> {
 
 pub mod alerting;
 mod client_keys;
+mod counters;
 mod fleet;
 mod identities;
+mod operators;
 mod pinned;
 mod requests;
 mod sealed;
@@ -237,16 +236,6 @@ impl Store {
         fenced(soon(async { work!(self.write, rollouts::update(changed, by)) }).await)
     }
 
-    /// Requests by node and model, in the windows that began from `since_ms` to before `until_ms`.
-    pub async fn node_counts(&self, since_ms: u64, until_ms: u64) -> Result<Vec<NodeCount>, StoreError> {
-        Ok(call!(self.read, rollouts::counts(since_ms, until_ms)))
-    }
-
-    /// Removes the counts by node of windows that began before `before_ms`, as the leader of this epoch.
-    pub async fn forget_node_counts(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        toil!(self.write, rollouts::forget_counts(leader, before_ms))
-    }
-
     /// A revision with its document.
     pub async fn revision(&self, number: u64) -> Result<Option<FullRevision>, StoreError> {
         Ok(call!(self.read, revisions::full(number)))
@@ -267,38 +256,6 @@ impl Store {
         Ok(call!(self.read, revisions::list(before, limit)))
     }
 
-    /// Keeps a new token of an operator, and moves the version of their list.
-    pub async fn insert_admin_token(&self, token: &AdminToken, entry: &Entry) -> Result<(), StoreError> {
-        call!(self.write, access::insert(token, entry));
-        Ok(())
-    }
-
-    /// Revokes a token that is not revoked, and moves the version. Returns the token, if there is one.
-    pub async fn revoke_admin_token(
-        &self,
-        id: &str,
-        now_ms: u64,
-        entry: &Entry,
-    ) -> Result<Option<AdminToken>, StoreError> {
-        Ok(call!(self.write, access::revoke(id, now_ms, entry)))
-    }
-
-    /// The version of the list of tokens.
-    pub async fn access_version(&self) -> Result<u64, StoreError> {
-        Ok(call!(self.read, access::version()))
-    }
-
-    /// Every token that ever was, oldest first.
-    pub async fn admin_tokens(&self) -> Result<Vec<AdminToken>, StoreError> {
-        Ok(call!(self.read, access::list()))
-    }
-
-    /// Notes when tokens were last used.
-    pub async fn admin_tokens_used(&self, uses: &[(String, u64)]) -> Result<(), StoreError> {
-        call!(self.write, access::used(uses));
-        Ok(())
-    }
-
     /// The end of the audit log.
     pub async fn log_head(&self) -> Result<LogHead, StoreError> {
         Ok(call!(self.read, audit::head()))
@@ -312,25 +269,6 @@ impl Store {
     /// Entries of the audit log after one and through another, oldest first.
     pub async fn walk_log(&self, after: u64, through: u64, limit: u32) -> Result<Vec<Kept>, StoreError> {
         Ok(call!(self.read, audit::walk(after, through, limit)))
-    }
-
-    /// Counts a window, exactly once.
-    pub async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
-        Ok(call!(self.write, windows::claim(claim, BUCKET_MS)))
-    }
-
-    /// What was counted in the buckets that begin at `since_ms` or later, of one model or of all, put
-    /// together into buckets of `step_ms`: `u64::MAX` gives one sum over all of them.
-    ///
-    /// Buckets have ten seconds, a minute once they are two hours old, an hour after two days; a
-    /// window lies in the bucket in which it ended.
-    pub async fn windows(
-        &self,
-        since_ms: u64,
-        step_ms: u64,
-        model: Option<&str>,
-    ) -> Result<Counted, StoreError> {
-        Ok(call!(self.read, windows::counted(since_ms, step_ms, model)))
     }
 
     /// Asks the database how it is.
@@ -363,21 +301,6 @@ impl Store {
     pub async fn resign_leader(&self, holder: &str, epoch: u64) -> Result<(), StoreError> {
         call!(self.write, leader::resign(holder, epoch));
         Ok(())
-    }
-
-    /// Puts counters older than `before_ms` together into buckets of `bucket_ms`, as the leader of this epoch.
-    pub async fn roll_up(&self, leader: u64, before_ms: u64, bucket_ms: u64) -> Result<(), StoreError> {
-        toil!(self.write, windows::roll_up(leader, before_ms, bucket_ms))
-    }
-
-    /// Removes counters older than `before_ms`, as the leader of this epoch.
-    pub async fn forget(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        toil!(self.write, windows::forget(leader, before_ms))
-    }
-
-    /// Removes boots whose newest window ended before `before_ms`, likewise.
-    pub async fn forget_boots(&self, leader: u64, before_ms: u64) -> Result<(), StoreError> {
-        toil!(self.write, windows::forget_boots(leader, before_ms))
     }
 
     /// Keeps which channel made what, all of it or none. Each name stands once; an older making of a name changes

@@ -98,6 +98,19 @@ async fn every_metric_is_documented_and_every_documented_one_exists() -> anyhow:
 }
 
 #[test]
+fn what_is_exposed_elsewhere_is_registered() -> anyhow::Result<()> {
+    let code = read("gateway-node/src/metrics.rs")? + &read("control-plane/src/metrics.rs")?;
+    for (name, when) in ELSEWHERE {
+        // One program's registry has the prefix, the other's names have it themselves.
+        let family = name.trim_end_matches("_total");
+        let names = [family, family.trim_start_matches("sluice_")];
+        let is_registered = names.iter().any(|name| code.contains(&format!("\"{name}\"")));
+        assert!(is_registered, "no program registers {name} ({when})");
+    }
+    Ok(())
+}
+
+#[test]
 fn rules_and_dashboard_ask_for_metrics_that_exist() -> anyhow::Result<()> {
     let readme = read("README.md")?;
     let mut known = documented(&readme, "### Metrics of a node")?;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Delivery;
 use super::message::Message;
-use super::receivers::{Receiver, Receivers, Shape, To};
+use super::receivers::{Receiver, Receivers, Shape};
 use crate::config::Hidden;
 use crate::error::Error;
 use crate::plane::Plane;
@@ -58,7 +58,7 @@ impl Alerting {
 
     /// Tells one receiver now. Returns why it was not taken, in words that hold no address and no secret.
     async fn tell(&self, receiver: &Receiver, message: &Message, now_ms: u64) -> Result<(), String> {
-        let To::Webhook { url, shape, secret } = &receiver.to;
+        let Receiver { url, shape, secret, .. } = receiver;
         let client = self.client.as_ref().ok_or("there is no client")?;
         let body = match shape {
             Shape::Json => serde_json::to_string(message),

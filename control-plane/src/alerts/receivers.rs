@@ -30,22 +30,12 @@ pub struct Receivers {
 pub struct Receiver {
     /// What operators call it.
     pub name: String,
-    /// How it is reached.
-    pub to: To,
-}
-
-/// How a receiver is reached.
-#[derive(Debug, Clone)]
-pub enum To {
-    /// By a POST.
-    Webhook {
-        /// Where.
-        url: Hidden,
-        /// In which shape.
-        shape: Shape,
-        /// What signs the body.
-        secret: Option<Hidden>,
-    },
+    /// Where it is sent a POST.
+    pub url: Hidden,
+    /// In which shape.
+    pub shape: Shape,
+    /// What signs the body.
+    pub secret: Option<Hidden>,
 }
 
 /// The shape of what a webhook is sent.
@@ -137,9 +127,8 @@ impl Receivers {
             }
             let secret =
                 table.secret.map(|secret| value(&format!("{place}.secret"), &secret, &env, &mut faults));
-            let to =
-                To::Webhook { url: Hidden::new(url), shape: table.format, secret: secret.map(Hidden::new) };
-            all.push(Receiver { name: table.name, to });
+            let (url, secret) = (Hidden::new(url), secret.map(Hidden::new));
+            all.push(Receiver { name: table.name, url, shape: table.format, secret });
         }
         for (at, receiver) in all.iter().enumerate() {
             if receiver.name.is_empty() || receiver.name.len() > 64 {
@@ -250,12 +239,12 @@ mod tests {
         ))
         .unwrap();
         let [chat, ops] = &receivers.all[..] else { panic!("{receivers:?}") };
-        let To::Webhook { url, shape, secret } = &chat.to;
+        let Receiver { url, shape, secret, .. } = chat;
         assert_eq!(
             (url.expose(), *shape, secret.is_none()),
             ("https://hooks.example/T0/s3cret", Shape::Slack, true)
         );
-        let To::Webhook { secret, shape, .. } = &ops.to;
+        let Receiver { secret, shape, .. } = ops;
         assert_eq!((secret.as_ref().map(Hidden::expose), *shape), (Some("k3y"), Shape::Json));
         assert_eq!(
             (receivers.timing.wait, receivers.timing.repeat),

@@ -16,7 +16,7 @@ use crate::beats::Beats;
 use crate::identity::Identity;
 use crate::leader::Leader;
 use crate::metrics::Metrics;
-use crate::nodes::{Connection, Facts, Nodes};
+use crate::nodes::{Connection, Facts, Nodes, Pause};
 use crate::plane::Plane;
 use crate::records::Keeping;
 use crate::records::book::Book;
@@ -150,5 +150,17 @@ fn bare(store: Store, clock: Clock) -> Plane {
         clock,
         streams: Tasks::new(),
         counted: watch::Sender::new(0),
+    }
+}
+
+/// A channel whose balance has been spent for a minute, and that is asked again in another.
+pub fn suspended(channel: &str) -> Pause {
+    Pause {
+        channel: channel.to_owned(),
+        model: String::new(),
+        what: "suspended".to_owned(),
+        class: "balance".to_owned(),
+        since_ms: NOW_MS - 60_000,
+        until_ms: NOW_MS + 60_000,
     }
 }

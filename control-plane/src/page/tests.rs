@@ -5,8 +5,8 @@ use axum::http::{Request, StatusCode};
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::nodes::{Facts, Pause};
-use crate::observed::fixture::{Fixture, NOW_MS};
+use crate::nodes::Facts;
+use crate::observed::fixture::{Fixture, NOW_MS, suspended};
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
@@ -224,14 +224,7 @@ async fn everybody_sees_models_and_channels_only_where_they_may() {
 #[tokio::test]
 async fn what_is_out_stands_there_with_its_reason_since_when_and_on_which_nodes_while_they_are_there() {
     let fixture = busy().await;
-    let pause = Pause {
-        channel: "direct".to_owned(),
-        model: String::new(),
-        what: "suspended".to_owned(),
-        class: "balance".to_owned(),
-        since_ms: NOW_MS - 60_000,
-        until_ms: NOW_MS + 60_000,
-    };
+    let pause = suspended("direct");
     let facts = |pauses| Facts { pauses, ..Facts::default() };
     let nodes = ["a", "b"].map(|id| fixture.plane.nodes.connect(id, facts(vec![pause.clone()])));
     let html = get(&fixture, "/").await.body;

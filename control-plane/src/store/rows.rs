@@ -1,12 +1,15 @@
 //! What the store hands out and takes in: plain values, the same for both databases.
 
+mod counts;
+mod identity;
 mod records;
 
 use bytes::Bytes;
 use common::snapshot::Sha;
-use common::window::Totals;
 
 use super::entry::Entry;
+pub use counts::{AttemptRow, Claim, Claimed, Counted, FirstByteRow, RequestRow};
+pub use identity::{Enrol, Enrolled, EnrolmentToken, NodeIdentity};
 pub use records::{FailureCount, Filter, FoundRecord, KeptRecord, RequestSummary, UsageFilter, Used, UsedBy};
 
 /// A catalog revision without its document.
@@ -219,106 +222,6 @@ pub struct Binding {
     pub made_at_ms: u64,
 }
 
-/// A window as a node reported it, checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// Who observed.
-    pub node_id: String,
-    /// In which run of its process.
-    pub boot_id: String,
-    /// Number of the first ten seconds in it.
-    pub first_seq: u64,
-    /// Number of the last.
-    pub last_seq: u64,
-    /// Its beginning, on the same clock as its end.
-    pub from_ms: u64,
-    /// Its end, never later than the time of its coming.
-    pub until_ms: u64,
-    /// What was counted.
-    pub counts: common::window::Counts,
-    /// Running totals up to and with this window, if the node sent them.
-    pub totals: Option<Totals>,
-    /// The last window that the node knows to be counted.
-    pub acknowledged_through: u64,
-}
-
-/// What became of a window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
-    /// Counted, now and once.
-    Counted {
-        /// The sums of this boot's counted windows, where the node's totals differ from them.
-        mismatch: Option<Totals>,
-        /// Whether windows between the last counted one and this one are missing here although the
-        /// node was told that they are counted: the database is older than the node's memory.
-        rebased: bool,
-    },
-    /// It was counted before; nothing was added.
-    Duplicate {
-        /// The last window of this boot that is counted.
-        through: u64,
-    },
-    /// It does not follow the last counted one; nothing was added.
-    OutOfOrder {
-        /// The last window of this boot that is counted.
-        through: u64,
-    },
-}
-
-/// Attempts of one kind inside one bucket of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptRow {
-    /// Beginning of the bucket.
-    pub at_ms: u64,
-    /// Public name of the model.
-    pub model: String,
-    /// The channel.
-    pub channel: String,
-    /// `ok` or the name of a failure class, perhaps one that this version does not know.
-    pub class: String,
-    /// How many.
-    pub count: u64,
-}
-
-/// Requests of one kind inside one bucket of time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestRow {
-    /// Beginning of the bucket.
-    pub at_ms: u64,
-    /// Public name of the model.
-    pub model: String,
-    /// `served`, `exhausted`, …, or the code of a refusal.
-    pub outcome: String,
-    /// How many.
-    pub count: u64,
-}
-
-/// What was counted since some time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Counted {
-    /// Attempts, ordered by time, model, channel, class.
-    pub attempts: Vec<AttemptRow>,
-    /// Requests, ordered by time, model, outcome.
-    pub requests: Vec<RequestRow>,
-    /// Times to the first byte, where they are asked for as well.
-    pub first_bytes: Vec<FirstByteRow>,
-    /// End of the newest window ever counted, of any node; 0 when there is none. It tells the age of the data.
-    pub until_ms: u64,
-}
-
-/// Times to the first byte that fell into one bucket.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FirstByteRow {
-    /// The model.
-    pub model: String,
-    /// The channel of the attempts; empty for what callers saw.
-    pub channel: String,
-    /// No time in it was longer.
-    pub bound_ms: u32,
-    /// How many there were.
-    pub count: u64,
-}
-
 /// What a database says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
@@ -345,81 +248,4 @@ pub struct Lease {
     pub epoch: u64,
     /// When it ends, by the database's clock.
     pub until_ms: u64,
-}
-
-/// A token by which nodes enrol, without the token itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnrolmentToken {
-    /// Its id.
-    pub id: String,
-    /// What nodes that enrol with it are labelled: a JSON object.
-    pub labels: String,
-    /// How many nodes may enrol with it.
-    pub uses_max: u64,
-    /// How many have.
-    pub uses: u64,
-    /// When it was made.
-    pub created_at_ms: u64,
-    /// When it ends.
-    pub expires_at_ms: u64,
-    /// When it was revoked, if it was.
-    pub revoked_at_ms: Option<u64>,
-}
-
-/// A certificate that a node is to get.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enrol {
-    /// The node.
-    pub node_id: String,
-    /// Of the token that it shows; `None`: the one that all nodes share, or none where it renews.
-    pub token_sha256: Option<Sha>,
-    /// Of its public key.
-    pub key_sha256: Sha,
-    /// Of the public key of the authority that signed.
-    pub authority_sha256: Sha,
-    /// Of the certificate, in hex.
-    pub serial: String,
-    /// Now.
-    pub issued_at_ms: u64,
-    /// When the certificate ends.
-    pub expires_at_ms: u64,
-}
-
-/// What became of an enrolment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Enrolled {
-    /// The node is enrolled.
-    Kept {
-        /// With this token; empty: the one that all nodes share.
-        token_id: String,
-    },
-    /// There is no such token, or it is over, revoked or used up.
-    NoToken,
-    /// The node is revoked, and the token is no newer than that.
-    Revoked,
-}
-
-/// A node's identity as it is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeIdentity {
-    /// The node.
-    pub node_id: String,
-    /// Of its public key; empty when it was revoked before it ever had one.
-    pub key_sha256: Vec<u8>,
-    /// Of the public key of the authority that signed its newest certificate.
-    pub authority_sha256: Vec<u8>,
-    /// Of its newest certificate, in hex.
-    pub serial: String,
-    /// The token with which it enrolled; empty: the one that all nodes share.
-    pub token_id: String,
-    /// What that token labels it: a JSON object.
-    pub labels: String,
-    /// When it enrolled.
-    pub enrolled_at_ms: u64,
-    /// When its newest certificate was made.
-    pub issued_at_ms: u64,
-    /// When that ends.
-    pub expires_at_ms: u64,
-    /// When it was revoked, if it is.
-    pub revoked_at_ms: Option<u64>,
 }

@@ -12,9 +12,6 @@ use crate::call::Connection;
 use crate::fault::{Exit, Fault};
 use crate::output::{Output, cell, table};
 
-/// Days that are told where none are named.
-const DAYS_DEFAULT: u32 = 30;
-
 #[derive(Serialize)]
 struct UsageJson<'a> {
     from: String,
@@ -44,8 +41,7 @@ struct RowJson<'a> {
 
 /// Prints what was used.
 pub async fn run(args: UsageArgs, connect: &ConnectArgs, output: &mut Output) -> Result<Exit, Fault> {
-    let last_day = args.to.unwrap_or_else(|| day::of(Clock::system().now_ms()));
-    let first_day = args.from.unwrap_or(last_day.saturating_sub(DAYS_DEFAULT - 1));
+    let (first_day, last_day) = day::span(args.from, args.to, Clock::system().now_ms());
     let request = pb::ListUsageRequest {
         first_day,
         last_day,

@@ -113,9 +113,9 @@ fn render(next: &str, refused: Option<&str>) -> String {
                 html.node("form", &[("method", "post"), ("action", "/admin/login"), ("class", "login")], |html| {
                     html.void("input", &[("type", "hidden"), ("name", "next"), ("value", own(next))]);
                     // Password managers keep a token under a name.
-                        let name = [("type", "text"), ("name", "name"), ("autocomplete", "username"), ("value", "sluice"), ("hidden", "")];
-                        html.void("input", &name);
-                        html.leaf("label", &[("for", "token")], "Token");
+                    let name = [("type", "text"), ("name", "name"), ("value", "sluice"), ("hidden", "")];
+                    html.void("input", &[&name[..], &[("autocomplete", "username")]].concat());
+                    html.leaf("label", &[("for", "token")], "Token");
                     html.void(
                         "input",
                         &[

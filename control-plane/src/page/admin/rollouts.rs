@@ -60,7 +60,7 @@ async fn find(desk: &Desk, visit: &Visit, revision: u64) -> Result<Option<pb::Ro
     }
 }
 
-/// An operator opens no further stage for now.
+/// An operator pauses it: no further stage is opened until it is resumed.
 pub async fn pause(
     State(desk): State<Arc<Desk>>,
     Extension(visit): Extension<Visit>,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::nodes::{Facts, Pause};
+use crate::observed::fixture::suspended;
 
 async fn shows(browser: &Browser, path: &str, all: &[&str]) {
     let answer = browser.get(path).await;
@@ -23,14 +24,7 @@ async fn a_model_shows_its_chain_with_costs_and_who_would_serve_it_on_which_node
         let applied = crate::nodes::Applied { catalog: Some(part(number)), ..Default::default() };
         Facts { applied, ..Facts::default() }
     };
-    let pause = Pause {
-        channel: "direct".to_owned(),
-        model: String::new(),
-        what: "suspended".to_owned(),
-        class: "balance".to_owned(),
-        since_ms: NOW_MS - 60_000,
-        until_ms: NOW_MS + 60_000,
-    };
+    let pause = suspended("direct");
     let open = Facts { open_channels: vec!["reseller".to_owned()], ..running(2) };
     let out = Facts { pauses: vec![pause], ..open.clone() };
     let nodes = &fixture.plane.nodes;
