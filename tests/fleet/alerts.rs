@@ -162,7 +162,7 @@ async fn a_node_that_is_killed_in_its_stage_is_told_as_lost_and_its_rollout_as_h
 {
     let receiver = Receiver::start().await?;
     let dir = tempfile::tempdir()?;
-    let mut fleet = fleet_with(&receiver, dir.path(), 1).await?;
+    let mut fleet = fleet_with(&receiver, dir.path(), 2).await?;
     let provider = Provider::start("p1").await?;
     let document = Document::new().provider(&provider).model("m", &["p1"]);
     let revision = fleet.apply(&document).await?;
@@ -171,13 +171,22 @@ async fn a_node_that_is_killed_in_its_stage_is_told_as_lost_and_its_rollout_as_h
     let next = document.model("n", &["p1"]).text();
     std::fs::write(&file, format!("[rollout]\nstages = [\"1\", \"100%\"]\nbake = \"10m\"\n{next}"))?;
     fleet.sluice(&["catalog", "apply", "-f", &file.to_string_lossy()]).await?.with_code(0)?;
-    fleet.node_in_sync("node-1", revision + 1).await?;
-    fleet.nodes[0].kill().await?;
-    told(&receiver, "node-lost", "firing", "node-1", LOST).await?;
+    // One of both has it and is watched; were it the only one, there would be nothing to wait for.
+    let staged = eventually("the first stage has the revision", SOON, || async {
+        let nodes = fleet.list_nodes().await?;
+        let mut running = nodes.iter().filter(|node| node.applied_revision == revision + 1);
+        let first = running.next().context("no node has it")?;
+        ensure!(running.next().is_none(), "both have it");
+        Ok(usize::from(first.id == "node-2"))
+    })
+    .await?;
+    let name = ["node-1", "node-2"][staged];
+    fleet.nodes[staged].kill().await?;
+    told(&receiver, "node-lost", "firing", name, LOST).await?;
     told(&receiver, "rollout-halted", "firing", "revision 2", LOST).await?;
 
-    fleet.nodes[0].start_again().await?;
-    told(&receiver, "node-lost", "resolved", "node-1", SOON * 2).await?;
+    fleet.nodes[staged].start_again().await?;
+    told(&receiver, "node-lost", "resolved", name, SOON * 2).await?;
     told(&receiver, "rollout-halted", "resolved", "revision 2", SOON * 2).await?;
     fleet.finish()
 }
